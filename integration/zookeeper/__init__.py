@@ -1,0 +1,1 @@
+"""A genuine Apache ZooKeeper to compare Quenda with."""
