@@ -474,6 +474,23 @@ class Conn:
         assert reply.xid == sent, f"sent xid {sent}, answered {reply.xid}"
         return reply
 
+    def pipeline(self, requests, window=500):
+        """Sends many (op, body) with at most `window` unanswered; returns the replies in order."""
+        requests, replies, sent = list(requests), [], 0
+        while len(replies) < len(requests):
+            batch = requests[sent : len(replies) + window]
+            first = self.next_xid + 1
+            self.next_xid += len(batch)
+            self.sock.sendall(b"".join(request(first + n, op, body) for n, (op, body) in enumerate(batch)))
+            sent += len(batch)
+            # Half the window is drained before more is sent: frames stay batched, and neither side can block.
+            for _ in range(min(max(window // 2, 1), sent - len(replies))):
+                reply = self.reply()
+                expected = self.next_xid - (sent - len(replies)) + 1
+                assert reply.xid == expected, f"expected xid {expected}, answered {reply.xid}"
+                replies.append(reply)
+        return replies
+
     def expect_close(self, wait=None):
         """The server must close the connection, without one more byte."""
         try:
