@@ -1,0 +1,175 @@
+//! Bodies of multi and multiRead: operations one behind the other, and their results.
+
+use bytes::{BufMut, BytesMut};
+
+use crate::ErrorCode;
+use crate::jute::{Decode, DecodeError, Encode, Reader, put_string};
+use crate::mode::CreateMode;
+use crate::op::Op;
+use crate::records::{
+    CheckVersionRequest, CreateRequest, CreateTtlRequest, DeleteRequest, GetChildrenRequest,
+    GetDataRequest, MultiHeader, SetDataRequest, Stat,
+};
+
+/// One write of a multi.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteOp<'a> {
+    /// create, create2 or createContainer, as the operation code says.
+    Create(Op, CreateRequest<'a>),
+    /// createTTL.
+    CreateTtl(CreateTtlRequest<'a>),
+    /// delete.
+    Delete(DeleteRequest<'a>),
+    /// setData.
+    SetData(SetDataRequest<'a>),
+    /// check.
+    Check(CheckVersionRequest<'a>),
+}
+
+/// One read of a multiRead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadOp<'a> {
+    /// getData.
+    GetData(GetDataRequest<'a>),
+    /// getChildren.
+    GetChildren(GetChildrenRequest<'a>),
+}
+
+/// The terminator behind the last operation and the last result.
+const TERMINATOR: MultiHeader = MultiHeader {
+    kind: -1,
+    done: true,
+    err: -1,
+};
+
+fn next_header(reader: &mut Reader<'_>) -> Result<Option<i32>, DecodeError> {
+    let header = MultiHeader::decode(reader)?;
+    Ok((!header.done).then_some(header.kind))
+}
+
+/// Decodes the operations of a multi. Foreign operations, a missing terminator, flags that no create
+/// mode has, a TTL mode without a TTL and a null list refuse the whole request.
+pub fn decode_writes<'a>(reader: &mut Reader<'a>) -> Result<Vec<WriteOp<'a>>, DecodeError> {
+    let mut ops = Vec::new();
+    while let Some(code) = next_header(reader)? {
+        ops.push(decode_write(code, reader)?);
+    }
+    Ok(ops)
+}
+
+fn decode_write<'a>(code: i32, reader: &mut Reader<'a>) -> Result<WriteOp<'a>, DecodeError> {
+    match Op::from_code(code) {
+        Some(op @ (Op::Create | Op::Create2 | Op::CreateContainer)) => {
+            let request = CreateRequest::decode(reader)?;
+            let mode = CreateMode::from_flags(request.flags).ok_or(DecodeError::Malformed)?;
+            if mode.is_ttl() || request.acl.is_none() {
+                return Err(DecodeError::Malformed);
+            }
+            Ok(WriteOp::Create(op, request))
+        }
+        Some(Op::CreateTtl) => {
+            let request = CreateTtlRequest::decode(reader)?;
+            if request.acl.is_none() {
+                return Err(DecodeError::Malformed);
+            }
+            Ok(WriteOp::CreateTtl(request))
+        }
+        Some(Op::Delete) => Ok(WriteOp::Delete(Decode::decode(reader)?)),
+        Some(Op::SetData) => Ok(WriteOp::SetData(Decode::decode(reader)?)),
+        Some(Op::Check) => Ok(WriteOp::Check(Decode::decode(reader)?)),
+        _ => Err(DecodeError::Malformed),
+    }
+}
+
+/// Decodes the operations of a multiRead.
+pub fn decode_reads<'a>(reader: &mut Reader<'a>) -> Result<Vec<ReadOp<'a>>, DecodeError> {
+    let mut ops = Vec::new();
+    while let Some(code) = next_header(reader)? {
+        ops.push(match Op::from_code(code) {
+            Some(Op::GetData) => ReadOp::GetData(Decode::decode(reader)?),
+            Some(Op::GetChildren) => ReadOp::GetChildren(Decode::decode(reader)?),
+            _ => return Err(DecodeError::Malformed),
+        });
+    }
+    Ok(ops)
+}
+
+/// Appends one operation of a request as a client sends it.
+pub fn put_request<T: Encode>(out: &mut BytesMut, op: Op, record: &T) {
+    let header = MultiHeader {
+        kind: op.code(),
+        done: false,
+        err: -1,
+    };
+    header.encode(out);
+    record.encode(out);
+}
+
+/// Appends the header of a successful result; its record follows.
+pub fn put_result_header(out: &mut BytesMut, op: Op) {
+    let header = MultiHeader {
+        kind: op.code(),
+        done: false,
+        err: 0,
+    };
+    header.encode(out);
+}
+
+/// Appends the result of a create whose answer is the path alone.
+pub fn put_created(out: &mut BytesMut, path: &str) {
+    put_result_header(out, Op::Create);
+    put_string(out, path);
+}
+
+/// Appends the result of a create whose answer is path and metadata.
+pub fn put_created2(out: &mut BytesMut, path: &str, stat: &Stat) {
+    put_result_header(out, Op::Create2);
+    put_string(out, path);
+    stat.encode(out);
+}
+
+/// Appends an error result; operations before the one that failed get [`ErrorCode::Ok`].
+pub fn put_error(out: &mut BytesMut, error: ErrorCode) {
+    let header = MultiHeader {
+        kind: -1,
+        done: false,
+        err: error.code(),
+    };
+    header.encode(out);
+    out.put_i32(error.code());
+}
+
+/// Appends the terminator.
+pub fn put_terminator(out: &mut BytesMut) {
+    TERMINATOR.encode(out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_operation_refuses_the_whole() {
+        let mut out = BytesMut::new();
+        put_request(&mut out, Op::GetData, &GetDataRequest::default());
+        put_terminator(&mut out);
+        assert_eq!(
+            decode_writes(&mut Reader::new(&out)),
+            Err(DecodeError::Malformed)
+        );
+        assert_eq!(
+            decode_reads(&mut Reader::new(&out)).map(|ops| ops.len()),
+            Ok(1)
+        );
+    }
+
+    #[test]
+    fn a_missing_terminator_is_truncation() {
+        let mut out = BytesMut::new();
+        put_request(&mut out, Op::Delete, &DeleteRequest::default());
+        assert_eq!(
+            decode_writes(&mut Reader::new(&out)),
+            Err(DecodeError::Truncated)
+        );
+    }
+}

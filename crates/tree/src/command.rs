@@ -1,0 +1,446 @@
+//! What the log holds: requests plus stamped facts, never a verdict.
+//!
+//! One entry of the raft log is a *batch*: a version byte, the leader's wall time, and commands one
+//! behind the other, each with its length. Members encode their commands themselves; the leader only
+//! joins them and stamps the time.
+
+use bytes::{Buf, BufMut, BytesMut};
+use quenda_proto::connect::PASSWORD_LEN;
+
+use crate::identity::Identity;
+
+/// Version of the batch layout.
+pub const BATCH_VERSION: u8 = 1;
+/// Bytes in front of the first command of a batch.
+pub const BATCH_HEADER_LEN: usize = 9;
+
+/// Where the answer to a command is awaited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Origin {
+    /// Member that took the request, 0 for none.
+    pub member: u64,
+    /// Connection on that member, unique over its restarts; 0 when nobody waits.
+    pub connection: u64,
+}
+
+/// Facts that every command of an entry shares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Raft term of the entry; gives the epoch of the zxid.
+    pub term: u64,
+    /// Wall time of the leader when it appended the entry, milliseconds since 1970.
+    pub time_ms: i64,
+}
+
+/// One replicated change of the tree or of the sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command<'a> {
+    /// A write of a session.
+    Request(Request<'a>),
+    /// Open a session. The id was chosen by the origin.
+    OpenSession {
+        /// Who waits.
+        origin: Origin,
+        /// The new session's id.
+        session: i64,
+        /// Negotiated timeout in milliseconds.
+        timeout_ms: i32,
+    },
+    /// Resume a session on a new connection; takes no zxid.
+    ResumeSession {
+        /// Who waits.
+        origin: Origin,
+        /// The session's id.
+        session: i64,
+        /// Negotiated timeout in milliseconds.
+        timeout_ms: i32,
+        /// What the client presented; checked at apply.
+        password: [u8; PASSWORD_LEN],
+    },
+    /// End a session that was silent for its whole timeout.
+    ExpireSession {
+        /// The session's id.
+        session: i64,
+    },
+    /// Remove a container or TTL znode if it still qualifies.
+    Reap {
+        /// Path of the znode.
+        path: &'a str,
+        /// How long a container that never had a child may live, in milliseconds; 0 for ever.
+        never_used_ms: i64,
+    },
+    /// First entry of a cluster: its identity and the secret that keys session passwords. Ignored when
+    /// the cluster has one already.
+    Found {
+        /// Random id of the cluster.
+        cluster: u64,
+        /// Random secret.
+        secret: [u8; 32],
+    },
+}
+
+/// A write as its client sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// Who waits.
+    pub origin: Origin,
+    /// Session of the connection.
+    pub session: i64,
+    /// Generation of the session's connection; an older one has moved.
+    pub generation: u64,
+    /// Switches of the member that took the request.
+    pub switches: Switches,
+    /// What the connection had proved when the request was read.
+    pub identities: Vec<Identity>,
+    /// Operation code; always one of kind write.
+    pub op: i32,
+    /// The request record, undecoded.
+    pub body: &'a [u8],
+}
+
+/// Configuration of the origin that the verdict depends on, stamped so that all members agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Switches {
+    /// Permissions are not checked (`skipACL`).
+    pub skip_acl: bool,
+    /// Hard quotas are enforced (`enforceQuota`).
+    pub enforce_quota: bool,
+}
+
+/// A log entry that does not hold what it should. Only a damaged store or a newer member can cause it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// The layout is of another version.
+    #[error("log entry of layout {0}, this version reads {BATCH_VERSION}")]
+    Version(u8),
+    /// The bytes end inside a command.
+    #[error("log entry ends inside a command")]
+    Truncated,
+    /// A tag or text is not valid.
+    #[error("log entry holds an unknown command")]
+    Unknown,
+}
+
+const TAG_REQUEST: u8 = 1;
+const TAG_OPEN: u8 = 2;
+const TAG_RESUME: u8 = 3;
+const TAG_EXPIRE: u8 = 4;
+const TAG_REAP: u8 = 5;
+const TAG_FOUND: u8 = 6;
+
+impl Command<'_> {
+    /// Appends the command with its length.
+    pub fn encode(&self, out: &mut BytesMut) {
+        let start = out.len();
+        out.put_u32(0);
+        match self {
+            Command::Request(request) => request.encode(out),
+            Command::OpenSession {
+                origin,
+                session,
+                timeout_ms,
+            } => {
+                put_session(out, TAG_OPEN, *origin, *session, *timeout_ms);
+            }
+            Command::ResumeSession {
+                origin,
+                session,
+                timeout_ms,
+                password,
+            } => {
+                put_session(out, TAG_RESUME, *origin, *session, *timeout_ms);
+                out.put_slice(password);
+            }
+            Command::ExpireSession { session } => {
+                out.put_u8(TAG_EXPIRE);
+                out.put_i64(*session);
+            }
+            Command::Reap {
+                path,
+                never_used_ms,
+            } => {
+                out.put_u8(TAG_REAP);
+                out.put_i64(*never_used_ms);
+                out.put_slice(path.as_bytes());
+            }
+            Command::Found { cluster, secret } => {
+                out.put_u8(TAG_FOUND);
+                out.put_u64(*cluster);
+                out.put_slice(secret);
+            }
+        }
+        let length = (out.len() - start - 4) as u32;
+        out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// Who waits for the outcome.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Command::Request(request) => request.origin,
+            Command::OpenSession { origin, .. } | Command::ResumeSession { origin, .. } => *origin,
+            Command::ExpireSession { .. } | Command::Reap { .. } | Command::Found { .. } => {
+                Origin::default()
+            }
+        }
+    }
+}
+
+fn put_session(out: &mut BytesMut, tag: u8, origin: Origin, session: i64, timeout_ms: i32) {
+    out.put_u8(tag);
+    put_origin(out, origin);
+    out.put_i64(session);
+    out.put_i32(timeout_ms);
+}
+
+fn put_origin(out: &mut BytesMut, origin: Origin) {
+    out.put_u64(origin.member);
+    out.put_u64(origin.connection);
+}
+
+impl Request<'_> {
+    fn encode(&self, out: &mut BytesMut) {
+        out.reserve(64 + self.body.len());
+        out.put_u8(TAG_REQUEST);
+        put_origin(out, self.origin);
+        out.put_i64(self.session);
+        out.put_u64(self.generation);
+        let switches =
+            u8::from(self.switches.skip_acl) | u8::from(self.switches.enforce_quota) << 1;
+        out.put_u8(switches);
+        out.put_u16(self.identities.len() as u16);
+        for identity in &self.identities {
+            put_text(out, &identity.scheme);
+            put_text(out, &identity.id);
+        }
+        out.put_i32(self.op);
+        out.put_slice(self.body);
+    }
+}
+
+fn put_text(out: &mut BytesMut, text: &str) {
+    out.put_u32(text.len() as u32);
+    out.put_slice(text.as_bytes());
+}
+
+/// Starts a batch; commands made by [`Command::encode`] are appended behind it.
+pub fn start_batch(time_ms: i64, out: &mut BytesMut) {
+    out.put_u8(BATCH_VERSION);
+    out.put_i64(time_ms);
+}
+
+/// The commands of one log entry, decoded one by one.
+#[derive(Debug, Clone)]
+pub struct Batch<'a> {
+    /// Wall time of the leader, milliseconds since 1970.
+    pub time_ms: i64,
+    rest: &'a [u8],
+}
+
+impl<'a> Batch<'a> {
+    /// Reads the header of an entry.
+    pub fn open(mut bytes: &'a [u8]) -> Result<Batch<'a>, CommandError> {
+        if bytes.len() < BATCH_HEADER_LEN {
+            return Err(CommandError::Truncated);
+        }
+        let version = bytes.get_u8();
+        if version != BATCH_VERSION {
+            return Err(CommandError::Version(version));
+        }
+        let time_ms = bytes.get_i64();
+        Ok(Batch {
+            time_ms,
+            rest: bytes,
+        })
+    }
+}
+
+impl<'a> Iterator for Batch<'a> {
+    type Item = Result<Command<'a>, CommandError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let Some((length, rest)) = self.rest.split_first_chunk::<4>() else {
+            self.rest = &[];
+            return Some(Err(CommandError::Truncated));
+        };
+        let length = u32::from_be_bytes(*length) as usize;
+        let Some((command, rest)) = rest.split_at_checked(length) else {
+            self.rest = &[];
+            return Some(Err(CommandError::Truncated));
+        };
+        self.rest = rest;
+        Some(decode(command))
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Command<'_>, CommandError> {
+    let mut cursor = Cursor(bytes);
+    match cursor.u8()? {
+        TAG_REQUEST => decode_request(cursor).map(Command::Request),
+        TAG_OPEN => Ok(Command::OpenSession {
+            origin: cursor.origin()?,
+            session: cursor.u64()? as i64,
+            timeout_ms: cursor.u32()? as i32,
+        }),
+        TAG_RESUME => Ok(Command::ResumeSession {
+            origin: cursor.origin()?,
+            session: cursor.u64()? as i64,
+            timeout_ms: cursor.u32()? as i32,
+            password: cursor.array()?,
+        }),
+        TAG_EXPIRE => Ok(Command::ExpireSession {
+            session: cursor.u64()? as i64,
+        }),
+        TAG_REAP => Ok(Command::Reap {
+            never_used_ms: cursor.u64()? as i64,
+            path: std::str::from_utf8(cursor.0).map_err(|_| CommandError::Unknown)?,
+        }),
+        TAG_FOUND => Ok(Command::Found {
+            cluster: cursor.u64()?,
+            secret: cursor.array()?,
+        }),
+        _ => Err(CommandError::Unknown),
+    }
+}
+
+fn decode_request(mut cursor: Cursor<'_>) -> Result<Request<'_>, CommandError> {
+    let origin = cursor.origin()?;
+    let session = cursor.u64()? as i64;
+    let generation = cursor.u64()?;
+    let switches = cursor.u8()?;
+    let count = usize::from(u16::from_be_bytes(cursor.array()?));
+    let mut identities = Vec::with_capacity(count.min(64));
+    for _ in 0..count {
+        let scheme = cursor.text()?;
+        identities.push(Identity::new(scheme, cursor.text()?));
+    }
+    Ok(Request {
+        origin,
+        session,
+        generation,
+        switches: Switches {
+            skip_acl: switches & 1 != 0,
+            enforce_quota: switches & 2 != 0,
+        },
+        identities,
+        op: cursor.u32()? as i32,
+        body: cursor.0,
+    })
+}
+
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], CommandError> {
+        let (head, tail) = self
+            .0
+            .split_at_checked(count)
+            .ok_or(CommandError::Truncated)?;
+        self.0 = tail;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], CommandError> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    fn u8(&mut self) -> Result<u8, CommandError> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn u32(&mut self) -> Result<u32, CommandError> {
+        Ok(u32::from_be_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, CommandError> {
+        Ok(u64::from_be_bytes(self.array()?))
+    }
+
+    fn text(&mut self) -> Result<&'a str, CommandError> {
+        let length = self.u32()? as usize;
+        std::str::from_utf8(self.take(length)?).map_err(|_| CommandError::Unknown)
+    }
+
+    fn origin(&mut self) -> Result<Origin, CommandError> {
+        Ok(Origin {
+            member: self.u64()?,
+            connection: self.u64()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands() -> Vec<Command<'static>> {
+        let origin = Origin {
+            member: 1,
+            connection: 7,
+        };
+        vec![
+            Command::Request(Request {
+                origin,
+                session: 0x0100_0000_0000_0001,
+                generation: 3,
+                switches: Switches {
+                    skip_acl: false,
+                    enforce_quota: true,
+                },
+                identities: vec![Identity::new("ip", "127.0.0.1")],
+                op: 1,
+                body: b"body",
+            }),
+            Command::OpenSession {
+                origin,
+                session: -5,
+                timeout_ms: 4000,
+            },
+            Command::ResumeSession {
+                origin,
+                session: 5,
+                timeout_ms: 4000,
+                password: [7; PASSWORD_LEN],
+            },
+            Command::ExpireSession { session: 9 },
+            Command::Reap {
+                path: "/c",
+                never_used_ms: 300_000,
+            },
+            Command::Found {
+                cluster: 1,
+                secret: [2; 32],
+            },
+        ]
+    }
+
+    #[test]
+    fn a_batch_gives_its_commands_back() {
+        let mut out = BytesMut::new();
+        start_batch(1234, &mut out);
+        for command in commands() {
+            command.encode(&mut out);
+        }
+        let batch = Batch::open(&out).expect("a header");
+        assert_eq!(batch.time_ms, 1234);
+        let read: Vec<_> = batch.map(|command| command.expect("a command")).collect();
+        assert_eq!(read, commands());
+    }
+
+    #[test]
+    fn every_truncation_is_an_error() {
+        for command in commands() {
+            let mut out = BytesMut::new();
+            start_batch(0, &mut out);
+            command.encode(&mut out);
+            for end in BATCH_HEADER_LEN + 1..out.len() {
+                let mut batch = Batch::open(&out[..end]).expect("a header");
+                assert_eq!(batch.next(), Some(Err(CommandError::Truncated)));
+            }
+        }
+    }
+}
