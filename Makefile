@@ -1,0 +1,79 @@
+# Quenda: `make serve` starts a server, `make test` passes every test. `make help` lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+# Outside the checkout, so that a clean one reuses what is built (RocksDB alone takes minutes).
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/quenda-target
+QUENDA := $(CARGO_TARGET_DIR)/release/quenda
+export QUENDA_BIN ?= $(QUENDA)
+
+DATA_DIR ?= ./quenda-data
+PORT ?= 2181
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+.PHONY: serve
+serve: build ## Build and start a server on port 2181 with its data in ./quenda-data
+	exec $(QUENDA) serve --client-port $(PORT) --data-dir $(DATA_DIR)
+
+.PHONY: build
+build: build-deps ## Build the quenda program
+	cargo build --release --locked -p quenda-cli
+
+.PHONY: build-deps
+build-deps: ## Install what the build needs and the machine lacks (Debian)
+	@integration/build-deps
+
+.PHONY: test
+test: build-deps check unit build ## Every test; the long suites in bounded form
+	integration/install
+	$(MAKE) --no-print-directory fuzz-bounded crash-bounded field-reports zkcli kazoo differential
+
+.PHONY: check
+check: build-deps ## Format, lints, generated code, crate levels
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	cargo run --release --locked -q -p quenda-xtask -- check
+
+.PHONY: unit
+unit: build-deps ## Tests of the crates
+	cargo test --release --locked --workspace
+
+.PHONY: kazoo
+kazoo: ## kazoo's own suite against one member
+	integration/kazoo/run
+
+.PHONY: zkcli
+zkcli: ## zkCli and cli_mt sessions
+	integration/zkcli/run
+
+.PHONY: field-reports
+field-reports: ## One test for each public bug report that one member can show
+	integration/field_reports/run
+
+.PHONY: differential
+differential: ## Random requests to a genuine ZooKeeper and to Quenda, every reply compared
+	integration/differential/run --seeds 200 --steps 150
+
+.PHONY: crash-bounded
+crash-bounded:
+	integration/crash/run --kills 25
+
+.PHONY: crash
+crash: build ## The kill -9 loop, long
+	integration/crash/run --kills 200
+
+.PHONY: fuzz-bounded
+fuzz-bounded:
+	integration/fuzz/run 20
+
+.PHONY: fuzz
+fuzz: ## Fuzz each decoder for ten minutes
+	integration/fuzz/run 600
+
+.PHONY: compare
+compare: build ## Quenda and a genuine ZooKeeper side by side: ratios of speed, CPU and memory
+	integration/compare/run

@@ -1,0 +1,129 @@
+//! The leader's view of which sessions are alive.
+//!
+//! Deadlines are in the monotonic time of the member that leads; they are never replicated. A session that
+//! stays silent for its timeout is reported once, and its end then travels through the log.
+
+use std::collections::{BTreeSet, HashMap};
+
+/// When a session was heard and how long it may stay silent.
+#[derive(Debug, Clone, Copy)]
+struct Lease {
+    timeout_ms: u64,
+    deadline_ms: u64,
+}
+
+/// Deadlines of all sessions.
+#[derive(Debug, Default)]
+pub struct SessionTracker {
+    leases: HashMap<i64, Lease>,
+    /// (deadline, session), the next to expire first. Holds exactly the sessions in `leases`.
+    deadlines: BTreeSet<(u64, i64)>,
+}
+
+impl SessionTracker {
+    /// Starts to track a session, or gives it a new timeout; either way it gets the whole of it.
+    pub fn open(&mut self, session: i64, timeout_ms: u64, now_ms: u64) {
+        self.close(session);
+        let deadline_ms = now_ms + timeout_ms;
+        let lease = Lease {
+            timeout_ms,
+            deadline_ms,
+        };
+        self.leases.insert(session, lease);
+        self.deadlines.insert((deadline_ms, session));
+    }
+
+    /// Forgets a session that has ended.
+    pub fn close(&mut self, session: i64) {
+        if let Some(lease) = self.leases.remove(&session) {
+            self.deadlines.remove(&(lease.deadline_ms, session));
+        }
+    }
+
+    /// A session was heard. Unknown ones are ignored: their end is already in the log.
+    pub fn touch(&mut self, session: i64, now_ms: u64) {
+        if let Some(lease) = self.leases.get_mut(&session) {
+            self.deadlines.remove(&(lease.deadline_ms, session));
+            lease.deadline_ms = lease.deadline_ms.max(now_ms + lease.timeout_ms);
+            self.deadlines.insert((lease.deadline_ms, session));
+        }
+    }
+
+    /// The sessions whose deadline has passed. Each is reported once per timeout, so that the end of a
+    /// session is asked for again should the first request be lost.
+    pub fn expired(&mut self, now_ms: u64) -> Vec<i64> {
+        let mut expired = Vec::new();
+        while let Some(&(deadline_ms, session)) = self.deadlines.first() {
+            if deadline_ms > now_ms {
+                break;
+            }
+            expired.push(session);
+            self.touch(session, now_ms);
+        }
+        expired
+    }
+
+    /// Gives every session `pause_ms` more: the member itself was stopped that long and heard nobody.
+    pub fn extend_all(&mut self, pause_ms: u64) {
+        self.deadlines = std::mem::take(&mut self.deadlines)
+            .into_iter()
+            .map(|(deadline_ms, session)| (deadline_ms + pause_ms, session))
+            .collect();
+        for lease in self.leases.values_mut() {
+            lease.deadline_ms += pause_ms;
+        }
+    }
+
+    /// Number of sessions.
+    pub fn len(&self) -> usize {
+        self.leases.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.leases.is_empty()
+    }
+
+    /// (deadline, session) pairs, the next to expire first, in this member's monotonic milliseconds.
+    pub fn deadlines(&self) -> impl Iterator<Item = (u64, i64)> + '_ {
+        self.deadlines.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_ends_a_session_and_a_touch_saves_it() {
+        let mut tracker = SessionTracker::default();
+        tracker.open(1, 4000, 0);
+        tracker.open(2, 4000, 0);
+        tracker.touch(2, 3000);
+        assert_eq!(tracker.expired(3999), Vec::<i64>::new());
+        assert_eq!(tracker.expired(4000), vec![1]);
+        assert_eq!(tracker.expired(6999), Vec::<i64>::new());
+        assert_eq!(tracker.expired(7000), vec![2]);
+    }
+
+    #[test]
+    fn a_lost_end_is_asked_for_again() {
+        let mut tracker = SessionTracker::default();
+        tracker.open(1, 100, 0);
+        assert_eq!(tracker.expired(100), vec![1]);
+        assert_eq!(tracker.expired(150), Vec::<i64>::new());
+        assert_eq!(tracker.expired(200), vec![1]);
+        tracker.close(1);
+        assert_eq!(tracker.expired(1000), Vec::<i64>::new());
+        assert!(tracker.is_empty());
+    }
+
+    #[test]
+    fn a_pause_of_the_member_counts_for_nobody() {
+        let mut tracker = SessionTracker::default();
+        tracker.open(1, 100, 0);
+        tracker.extend_all(5000);
+        assert_eq!(tracker.expired(5099), Vec::<i64>::new());
+        assert_eq!(tracker.expired(5100), vec![1]);
+    }
+}
