@@ -1,0 +1,122 @@
+//! What can go wrong, in words that say what to do about it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quenda_proto::frame::FrameError;
+use quenda_proto::{DecodeError, ErrorCode, Op};
+
+/// Why a connection or a request failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be resolved or connected to.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// Address as it was given.
+        address: String,
+        /// What the system says.
+        source: Arc<std::io::Error>,
+    },
+    /// The server did not finish the handshake in time.
+    #[error("{address} did not answer the handshake within {after:?}")]
+    HandshakeTimeout {
+        /// Address as it was given.
+        address: String,
+        /// [`ConnectOptions::connect_timeout`](crate::ConnectOptions::connect_timeout).
+        after: Duration,
+    },
+    /// The server closed the connection instead of answering the handshake.
+    #[error(
+        "{address} closed the connection during the handshake: it is not serving, has seen less than \
+         this client, or has reached its limit of connections"
+    )]
+    HandshakeClosed {
+        /// Address as it was given.
+        address: String,
+    },
+    /// The session to resume is unknown, expired, or its password is wrong.
+    #[error("session 0x{0:x} has expired")]
+    SessionExpired(i64),
+    /// The connection is gone. Whether requests without a reply took effect is unknown.
+    #[error("connection lost: {0}")]
+    ConnectionLost(String),
+    /// The session was closed by this client.
+    #[error("the session is closed")]
+    Closed,
+    /// The server answered with an error code; the numbers are those of the protocol.
+    #[error("{} failed: {}", .op.name(), code_name(*.code))]
+    Server {
+        /// What was asked.
+        op: Op,
+        /// Code of the reply's header.
+        code: i32,
+    },
+    /// The stream cannot be cut into frames.
+    #[error("the server sent something that is no frame: {0}")]
+    Frame(#[from] FrameError),
+    /// A frame does not decode.
+    #[error("the server sent a record that does not decode: {0}")]
+    Decode(#[from] DecodeError),
+    /// A reply that belongs to no request, or not to the oldest one.
+    #[error("the server answered request {found} where {expected:?} was due")]
+    UnexpectedReply {
+        /// xid of the oldest request without a reply.
+        expected: Option<i32>,
+        /// xid of the reply.
+        found: i32,
+    },
+    /// Reading or writing the socket failed.
+    #[error("socket: {0}")]
+    Io(Arc<std::io::Error>),
+}
+
+impl Error {
+    /// Code of the server's reply, if that is what failed.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Error::Server { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(source: std::io::Error) -> Self {
+        Error::Io(Arc::new(source))
+    }
+}
+
+/// Codes that a server may answer with.
+const KNOWN: &[ErrorCode] = &[
+    ErrorCode::SystemError,
+    ErrorCode::RuntimeInconsistency,
+    ErrorCode::MarshallingError,
+    ErrorCode::Unimplemented,
+    ErrorCode::BadArguments,
+    ErrorCode::NewConfigNoQuorum,
+    ErrorCode::ReconfigInProgress,
+    ErrorCode::NoNode,
+    ErrorCode::NoAuth,
+    ErrorCode::BadVersion,
+    ErrorCode::NoChildrenForEphemerals,
+    ErrorCode::NodeExists,
+    ErrorCode::NotEmpty,
+    ErrorCode::SessionExpired,
+    ErrorCode::InvalidAcl,
+    ErrorCode::AuthFailed,
+    ErrorCode::SessionMoved,
+    ErrorCode::NotReadOnly,
+    ErrorCode::NoWatcher,
+    ErrorCode::ReconfigDisabled,
+    ErrorCode::SessionClosedRequireSaslAuth,
+    ErrorCode::QuotaExceeded,
+    ErrorCode::ThrottledOp,
+];
+
+/// Name and number of a code; numbers that are in no table stay numbers.
+pub fn code_name(code: i32) -> String {
+    match KNOWN.iter().find(|known| known.code() == code) {
+        Some(known) => known.to_string(),
+        None => format!("error {code}"),
+    }
+}
