@@ -1,0 +1,531 @@
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::Bytes;
+use prost::Message as _;
+use raft::eraftpb::{self, EntryType, MessageType};
+use raft::{Changer, RawNode, SnapshotStatus, StateRole};
+
+use crate::config::Config;
+use crate::entry::{HardState, LogBatch, LogEntry};
+use crate::error::{ConfigError, MembershipError, ProposeError, ReadIndexError, StepError};
+use crate::membership::{self, Membership, MembershipChange};
+use crate::message::{self, Message};
+use crate::recovered::Recovered;
+use crate::status::{PeerStatus, Role, Status};
+use crate::window::{self, LogWindow};
+
+/// What the host has to do, in this order: install `snapshot`, hand `persist` to the log writer, send
+/// `messages`, apply `committed`, answer `reads`.
+#[derive(Debug, Default)]
+pub struct Ready {
+    /// Names this batch for [`Consensus::on_persisted`].
+    pub number: u64,
+    /// To be made durable, in the order of the numbers. `None`: this number need not be reported.
+    pub persist: Option<LogBatch>,
+    /// To be sent now; what must wait for `persist` comes from [`Consensus::on_persisted`].
+    pub messages: Vec<Message>,
+    /// Committed and durable here; to be applied in order.
+    pub committed: Vec<LogEntry>,
+    /// Read requests whose index is known now.
+    pub reads: Vec<ReadIndex>,
+    /// A leader's state that replaces this member's own, up to and including `persist`'s first entry.
+    /// Its installation must be durable before the number is reported, and is then reported as applied.
+    pub snapshot: Option<SnapshotImage>,
+    /// A follower cannot be served from the log: the host is to make an image and offer it.
+    pub snapshot_wanted: Option<SnapshotRequest>,
+}
+
+/// The answer to [`Consensus::read_index`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadIndex {
+    /// The context given with the request.
+    pub context: u64,
+    /// The read is linearizable once this entry has been applied here.
+    pub index: u64,
+}
+
+/// A complete state, as far as raft is concerned: where it belongs, and how the host names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotImage {
+    /// Newest entry whose effect it holds.
+    pub index: u64,
+    /// Term of that entry.
+    pub term: u64,
+    /// The membership as of that entry.
+    pub membership: Membership,
+    /// Opaque here: a description of the state, small; the state itself travels beside raft.
+    pub manifest: Bytes,
+}
+
+/// A follower that the log cannot serve any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotRequest {
+    /// The follower.
+    pub to: u64,
+    /// The image must hold at least this entry.
+    pub min_index: u64,
+}
+
+/// A [`Ready`] that raft has not been told to be durable.
+struct Outstanding {
+    number: u64,
+    writes: bool,
+    messages: Vec<Message>,
+}
+
+/// One member's part in the ensemble. See the crate's description for how to drive it.
+pub struct Consensus {
+    node: RawNode<LogWindow>,
+    config: Config,
+    hard_state: HardState,
+    outstanding: VecDeque<Outstanding>,
+    /// Elections started here; makes the timeouts of one term differ.
+    elections: u64,
+}
+
+impl Consensus {
+    /// A member as it was left. It starts as follower; see [`Consensus::campaign`].
+    ///
+    /// The caller has checked `recovered` with [`Recovered::validate`].
+    ///
+    /// # Errors
+    /// When `config` cannot work.
+    pub fn new(config: Config, recovered: Recovered) -> Result<Consensus, ConfigError> {
+        let applied = recovered.applied;
+        let raft_config = config.to_raft(applied)?;
+        let window = LogWindow::new(recovered);
+        let logger = slog::Logger::root(slog::Discard, slog::o!());
+        let node = RawNode::new(&raft_config, window, &logger)
+            .map_err(|error| ConfigError(error.to_string()))?;
+        let hard_state = from_raft_hard_state(&node.raft.hard_state());
+        let mut consensus = Consensus {
+            node,
+            config,
+            hard_state,
+            outstanding: VecDeque::new(),
+            elections: 0,
+        };
+        consensus.pin_election_timeout();
+        Ok(consensus)
+    }
+
+    // ----- inputs -------------------------------------------------------------------------------
+
+    /// One tick has passed.
+    pub fn tick(&mut self) {
+        let was_leader = self.is_leader();
+        if self.node.tick() && !was_leader {
+            self.elections += 1;
+        }
+        self.pin_election_timeout();
+    }
+
+    /// Starts an election now, without waiting for a timeout. A single voter leads when this returns.
+    /// Nothing happens on a leader, on a member without a vote, and while a committed membership change
+    /// waits to be applied.
+    pub fn campaign(&mut self) {
+        if !self.node.raft.promotable() {
+            return;
+        }
+        self.elections += 1;
+        // Raft reports nothing that could go wrong here: a member that may not campaign stays as it is.
+        let started = self.node.campaign();
+        debug_assert!(started.is_ok(), "campaign: {started:?}");
+        self.pin_election_timeout();
+    }
+
+    /// Appends commands to the leader's log, all or none, and tells their indices. They take effect when
+    /// they come out of [`Ready::committed`] with the term of this moment; an entry of another term at
+    /// such an index means that the proposal is lost.
+    ///
+    /// # Errors
+    /// See [`ProposeError`]; nothing was appended then.
+    pub fn propose_batch(&mut self, commands: Vec<Vec<u8>>) -> Result<Range<u64>, ProposeError> {
+        let first = self.last_index() + 1;
+        if commands.is_empty() {
+            return Ok(first..first);
+        }
+        debug_assert!(
+            commands.iter().all(|data| !data.is_empty()),
+            "an empty command is a leader's first entry"
+        );
+        let entries = commands.into_iter().map(|data| eraftpb::Entry {
+            data,
+            ..eraftpb::Entry::default()
+        });
+        self.append(entries.collect())?;
+        Ok(first..self.last_index() + 1)
+    }
+
+    /// [`Consensus::propose_batch`] for one command.
+    ///
+    /// # Errors
+    /// See [`ProposeError`].
+    pub fn propose(&mut self, command: Vec<u8>) -> Result<u64, ProposeError> {
+        Ok(self.propose_batch(vec![command])?.start)
+    }
+
+    /// Appends a membership change. It takes effect when it is applied.
+    ///
+    /// # Errors
+    /// See [`MembershipError`]; nothing was appended then.
+    pub fn propose_membership(
+        &mut self,
+        changes: &[MembershipChange],
+    ) -> Result<u64, MembershipError> {
+        self.check_may_propose()?;
+        // Raft would silently append an empty entry instead.
+        if self.node.raft.has_pending_conf() {
+            return Err(MembershipError::InProgress);
+        }
+        let change = membership::to_raft(changes);
+        self.check_change(&change)?;
+        self.append(vec![eraftpb::Entry {
+            entry_type: EntryType::EntryConfChangeV2 as i32,
+            data: change.encode_to_vec(),
+            ..eraftpb::Entry::default()
+        }])?;
+        Ok(self.last_index())
+    }
+
+    /// Takes a message of another member.
+    ///
+    /// # Errors
+    /// See [`StepError`]. The message had no effect; raft's senders repeat what matters.
+    pub fn step(&mut self, payload: &[u8]) -> Result<(), StepError> {
+        let message = message::decode(payload)?;
+        if message.to != self.config.id {
+            return Err(StepError::Misdirected { to: message.to });
+        }
+        // Requests travel on the host's own channel: a proposal forwarded by raft tells nobody its index.
+        if message.msg_type() == MessageType::MsgPropose {
+            return Err(StepError::Unexpected);
+        }
+        let from = message.from;
+        let result = self.node.step(message);
+        self.pin_election_timeout();
+        result.map_err(|error| match error {
+            raft::Error::StepLocalMsg => StepError::Unexpected,
+            raft::Error::StepPeerNotFound => StepError::UnknownMember { from },
+            other => StepError::Refused(other.to_string()),
+        })
+    }
+
+    /// Asks for an index that makes a read linearizable; it comes in [`Ready::reads`]. `context` must
+    /// never have been used before by this member. One context serves all reads that arrived before the
+    /// call, and none that arrive later.
+    ///
+    /// # Errors
+    /// See [`ReadIndexError`].
+    pub fn read_index(&mut self, context: u64) -> Result<(), ReadIndexError> {
+        if self.node.raft.leader_id == raft::INVALID_ID {
+            return Err(ReadIndexError::NoLeader);
+        }
+        if self.is_leader() && !self.node.raft.commit_to_current_term() {
+            return Err(ReadIndexError::NotCommittedInTerm);
+        }
+        // Raft keys requests by context alone, also those of different members.
+        let mut unique = self.config.id.to_be_bytes().to_vec();
+        unique.extend_from_slice(&context.to_be_bytes());
+        self.node.read_index(unique);
+        Ok(())
+    }
+
+    /// Hands leadership to `to`, which must be a voter. Proposals are refused until it is done, or until
+    /// an election timeout has passed.
+    pub fn transfer_leadership(&mut self, to: u64) {
+        self.node.transfer_leader(to);
+    }
+
+    /// A message to `id` could not be sent.
+    pub fn report_unreachable(&mut self, id: u64) {
+        self.node.report_unreachable(id);
+    }
+
+    /// The snapshot announced to `id` has been installed there, or has failed. The member gets nothing
+    /// else before this.
+    pub fn report_snapshot(&mut self, id: u64, installed: bool) {
+        let status = if installed {
+            SnapshotStatus::Finish
+        } else {
+            SnapshotStatus::Failure
+        };
+        self.node.report_snapshot(id, status);
+    }
+
+    /// Gives the image that followers are served with from now on.
+    pub fn offer_snapshot(&mut self, image: SnapshotImage) {
+        self.node.mut_store().offer(image);
+    }
+
+    // ----- outputs ------------------------------------------------------------------------------
+
+    /// The next piece of work, if there is any.
+    pub fn ready(&mut self) -> Option<Ready> {
+        let snapshot_wanted = self.node.mut_store().take_wanted();
+        if !self.node.has_ready() {
+            return snapshot_wanted.map(|wanted| Ready {
+                snapshot_wanted: Some(wanted),
+                ..Ready::default()
+            });
+        }
+        let mut raw = self.node.ready();
+        if let Some(hard_state) = raw.hs() {
+            self.hard_state = from_raft_hard_state(hard_state);
+        }
+        let snapshot =
+            (!raw.snapshot().is_empty()).then(|| SnapshotImage::from_raft(raw.snapshot()));
+        if let Some(image) = &snapshot {
+            self.node.mut_store().reset(image.index, image.term);
+        }
+        let persist = self.batch_to_persist(&mut raw);
+        let mut messages = from_raft_messages(&raw.take_messages());
+        let held = from_raft_messages(&raw.take_persisted_messages());
+        let ready = Ready {
+            number: raw.number(),
+            committed: from_raft_entries(raw.take_committed_entries()),
+            reads: self.own_reads(&mut raw),
+            persist,
+            messages: Vec::new(),
+            snapshot,
+            snapshot_wanted,
+        };
+        self.node.advance_append_async(raw);
+        messages.extend(self.hold(ready.number, ready.persist.is_some(), held));
+        Some(Ready { messages, ..ready })
+    }
+
+    /// The batch `number` and every earlier one are durable. Gives the messages that waited for that.
+    /// New work may be ready.
+    #[must_use = "the messages are to be sent"]
+    pub fn on_persisted(&mut self, number: u64) -> Vec<Message> {
+        self.release(|outstanding| outstanding.number <= number || !outstanding.writes)
+    }
+
+    /// Entries up to and including `index` have been applied.
+    pub fn on_applied(&mut self, index: u64) {
+        if index > self.node.raft.raft_log.applied() {
+            self.node.advance_apply_to(index);
+        }
+    }
+
+    /// Puts the membership change of a committed entry into force; `None` if it carries none. To be
+    /// called for every committed entry that is no command, before it is reported as applied. The result
+    /// belongs into the checkpoint that holds the entry.
+    ///
+    /// # Errors
+    /// When the change makes no sense; it does so on every member, and the membership stays.
+    pub fn apply_membership(
+        &mut self,
+        entry: &LogEntry,
+    ) -> Result<Option<Membership>, MembershipError> {
+        let Some(change) = membership::decode(entry)? else {
+            return Ok(None);
+        };
+        let state = self
+            .node
+            .apply_conf_change(&change)
+            .map_err(|error| MembershipError::Invalid(error.to_string()))?;
+        Ok(Some(Membership::from_raft(state)))
+    }
+
+    /// Forgets entries up to and including `through`, as far as they are applied and durable here.
+    pub fn compact(&mut self, through: u64) {
+        let log = &self.node.raft.raft_log;
+        let through = through.min(log.applied()).min(log.persisted);
+        self.node.mut_store().compact(through);
+    }
+
+    /// How far the log may be cut when everything up to `through` is in a durable checkpoint: at least
+    /// `retain` bytes of commands stay, or as many as there are.
+    pub fn compaction_point(&self, through: u64, retain: u64) -> u64 {
+        self.node.store().compaction_point(through, retain)
+    }
+
+    // ----- views --------------------------------------------------------------------------------
+
+    /// Whether this member leads, by its own knowledge.
+    pub fn is_leader(&self) -> bool {
+        self.node.raft.state == StateRole::Leader
+    }
+
+    /// Where this member stands.
+    pub fn status(&self) -> Status {
+        let raft = &self.node.raft;
+        let window = self.node.store();
+        Status {
+            id: self.config.id,
+            role: Role::from_raft(raft.state),
+            term: raft.term,
+            leader: self.leader(),
+            commit: raft.raft_log.committed,
+            applied: raft.raft_log.applied(),
+            persisted: raft.raft_log.persisted,
+            first_index: window.first(),
+            last_index: raft.raft_log.last_index(),
+            window_bytes: window.data_bytes(),
+            committed_in_term: raft.commit_to_current_term(),
+        }
+    }
+
+    /// The membership in force.
+    pub fn membership(&self) -> Membership {
+        Membership::from_raft(self.node.raft.prs().conf().to_conf_state())
+    }
+
+    /// What the leader knows of every member, ascending; empty on others.
+    pub fn peers(&self) -> Vec<PeerStatus> {
+        if !self.is_leader() {
+            return Vec::new();
+        }
+        let membership = self.membership();
+        let progress = self.node.raft.prs().iter();
+        let mut peers: Vec<PeerStatus> = progress
+            .map(|(id, progress)| PeerStatus::new(*id, progress, &membership))
+            .collect();
+        peers.sort_unstable_by_key(|peer| peer.id);
+        peers
+    }
+
+    // ----- inside -------------------------------------------------------------------------------
+
+    fn last_index(&self) -> u64 {
+        self.node.raft.raft_log.last_index()
+    }
+
+    fn leader(&self) -> Option<u64> {
+        let leader = self.node.raft.leader_id;
+        (leader != raft::INVALID_ID).then_some(leader)
+    }
+
+    fn check_may_propose(&self) -> Result<(), ProposeError> {
+        let raft = &self.node.raft;
+        if !self.is_leader() {
+            return Err(ProposeError::NotLeader {
+                leader: self.leader(),
+            });
+        }
+        if raft.lead_transferee.is_some() {
+            return Err(ProposeError::Transferring);
+        }
+        if raft.prs().get(self.config.id).is_none() {
+            return Err(ProposeError::Removed);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, entries: Vec<eraftpb::Entry>) -> Result<(), ProposeError> {
+        self.check_may_propose()?;
+        let proposal = eraftpb::Message {
+            msg_type: MessageType::MsgPropose as i32,
+            from: self.config.id,
+            entries,
+            ..eraftpb::Message::default()
+        };
+        // Everything else that makes raft drop a proposal has been ruled out above.
+        self.node
+            .raft
+            .step(proposal)
+            .map_err(|_| ProposeError::Full)
+    }
+
+    fn check_change(&self, change: &eraftpb::ConfChangeV2) -> Result<(), MembershipError> {
+        let mut changer = Changer::new(self.node.raft.prs());
+        let outcome = if change.leave_joint() {
+            changer.leave_joint()
+        } else if let Some(auto_leave) = change.enter_joint() {
+            changer.enter_joint(auto_leave, &change.changes)
+        } else {
+            changer.simple(&change.changes)
+        };
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(error) => Err(MembershipError::Invalid(error.to_string())),
+        }
+    }
+
+    /// Moves new entries into the window. A commit index alone is not worth a write: it goes along with
+    /// the next batch, and a leader tells it again after a restart.
+    fn batch_to_persist(&mut self, raw: &mut raft::Ready) -> Option<LogBatch> {
+        let must_write = raw.must_sync();
+        let entries = from_raft_entries(raw.take_entries());
+        self.node.mut_store().append(&entries);
+        must_write.then_some(LogBatch {
+            hard_state: self.hard_state,
+            entries,
+        })
+    }
+
+    /// Keeps messages until everything up to this number is durable; gives them back at once if nothing
+    /// is outstanding.
+    fn hold(&mut self, number: u64, writes: bool, messages: Vec<Message>) -> Vec<Message> {
+        self.outstanding.push_back(Outstanding {
+            number,
+            writes,
+            messages,
+        });
+        self.release(|outstanding| !outstanding.writes)
+    }
+
+    fn release(&mut self, durable: impl Fn(&Outstanding) -> bool) -> Vec<Message> {
+        let mut messages = Vec::new();
+        let mut last = None;
+        while self.outstanding.front().is_some_and(&durable) {
+            let released = self.outstanding.pop_front().expect("checked above");
+            last = Some(released.number);
+            messages.extend(released.messages);
+        }
+        if let Some(number) = last {
+            self.node.on_persist_ready(number);
+        }
+        messages
+    }
+
+    fn own_reads(&self, raw: &mut raft::Ready) -> Vec<ReadIndex> {
+        let own = self.config.id.to_be_bytes();
+        let states = raw.take_read_states().into_iter();
+        let reads = states.filter_map(|state| {
+            let context = state.request_ctx.strip_prefix(&own)?;
+            Some(ReadIndex {
+                context: u64::from_be_bytes(context.try_into().ok()?),
+                index: state.index,
+            })
+        });
+        reads.collect()
+    }
+
+    /// Raft draws a new election timeout at every change of role from the operating system's entropy;
+    /// this replaces it by one that depends on the inputs alone.
+    fn pin_election_timeout(&mut self) {
+        let term = self.node.raft.term;
+        let key = self.config.seed ^ mix(self.config.id ^ mix(term ^ mix(self.elections)));
+        let spread = self.config.election_tick as u64;
+        let timeout = self.config.election_tick + (mix(key) % spread) as usize;
+        self.node.raft.set_randomized_election_timeout(timeout);
+    }
+}
+
+/// The finalizer of splitmix64: every input bit reaches every output bit.
+fn mix(value: u64) -> u64 {
+    let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn from_raft_messages(messages: &[eraftpb::Message]) -> Vec<Message> {
+    messages.iter().map(Message::from_raft).collect()
+}
+
+fn from_raft_entries(entries: Vec<eraftpb::Entry>) -> Vec<LogEntry> {
+    entries.into_iter().map(window::from_raft).collect()
+}
+
+fn from_raft_hard_state(state: &eraftpb::HardState) -> HardState {
+    HardState {
+        term: state.term,
+        vote: state.vote,
+        commit: state.commit,
+    }
+}
