@@ -50,7 +50,9 @@ impl Config {
             max_committed_size_per_ready: self.max_committed_bytes,
             check_quorum: true,
             pre_vote: true,
-            batch_append: true,
+            // Off: raft 0.7.0 glues entries to a waiting append message without looking at the index that
+            // the message continues, and the follower then acknowledges entries that do not exist.
+            batch_append: false,
             ..raft::Config::default()
         };
         config

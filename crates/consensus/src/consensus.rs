@@ -382,7 +382,9 @@ impl Consensus {
         let membership = self.membership();
         let progress = self.node.raft.prs().iter();
         let mut peers: Vec<PeerStatus> = progress
-            .map(|(id, progress)| PeerStatus::new(*id, progress, &membership))
+            .map(|(id, progress)| {
+                PeerStatus::new(*id, progress, &membership, *id == self.config.id)
+            })
             .collect();
         peers.sort_unstable_by_key(|peer| peer.id);
         peers

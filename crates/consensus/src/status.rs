@@ -68,12 +68,17 @@ pub struct PeerStatus {
 }
 
 impl PeerStatus {
-    pub(crate) fn new(id: u64, progress: &raft::Progress, membership: &Membership) -> PeerStatus {
+    pub(crate) fn new(
+        id: u64,
+        progress: &raft::Progress,
+        membership: &Membership,
+        is_self: bool,
+    ) -> PeerStatus {
         let needs_snapshot = progress.state == raft::ProgressState::Snapshot;
         PeerStatus {
             id,
             matched: progress.matched,
-            active: progress.recent_active,
+            active: is_self || progress.recent_active,
             pending_snapshot: needs_snapshot.then_some(progress.pending_snapshot),
             voter: membership.voters.contains(&id) || membership.outgoing_voters.contains(&id),
         }
