@@ -1,1 +1,38 @@
-//! quenda-frontend
+//! The client protocol of one member, without I/O: handshake, order of requests, reads, watches,
+//! identities.
+//!
+//! One [`Connection`] stands for one socket. Bytes go in by [`Connection::receive`] and come out by
+//! [`Connection::take_output`]; writes come out as encoded commands in [`Proposals`], and
+//! [`Connection::complete`] brings their outcome back. Who calls these, on which thread and under which
+//! locks is the caller's business; this crate has no clock, no locks and no randomness.
+
+mod auth;
+mod connection;
+mod fired;
+mod handshake;
+mod limits;
+mod multi_read;
+mod pending;
+mod reads;
+mod reply;
+mod request;
+mod session_ids;
+mod settings;
+mod slab;
+mod stats;
+mod watch_kinds;
+mod watch_ops;
+mod watch_table;
+mod watchers;
+mod world;
+mod writes;
+
+pub use connection::{CloseReason, Connection, Pause, Received};
+pub use limits::Limits;
+pub use session_ids::{MemberOutOfRange, SessionIds};
+pub use settings::Settings;
+pub use stats::Stats;
+pub use watch_kinds::WatchKinds;
+pub use fired::{Fired, FiredEvent};
+pub use watch_table::{WatchCounts, WatchTable};
+pub use world::{ConnectionId, Growth, Proposals, SyncMode, Watches, World};

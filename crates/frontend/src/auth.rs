@@ -1,0 +1,121 @@
+//! Who a client is: auth and sasl packets, and the identity that settings may ask for.
+
+use std::net::IpAddr;
+
+use quenda_proto::acl::{DIGEST, IP, SUPER};
+use quenda_proto::frame;
+use quenda_proto::records::{AuthPacket, GetSaslRequest, SetSaslResponse};
+use quenda_proto::{Decode, Encode, ErrorCode, Reader};
+use quenda_tree::Identity;
+use quenda_tree::identity::digest_identity;
+
+use crate::connection::{CloseReason, Connection};
+use crate::reply;
+
+/// The identity that every connection has.
+pub(crate) fn address_identity(peer: IpAddr) -> Identity {
+    Identity::new(IP, &address_text(peer))
+}
+
+/// An address as ZooKeeper writes it: IPv6 with all its groups.
+fn address_text(peer: IpAddr) -> String {
+    match peer.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => address.segments().map(|group| format!("{group:x}")).join(":"),
+    }
+}
+
+impl Connection {
+    /// Served as soon as it is read, beside the requests that wait.
+    pub(crate) fn take_auth(&mut self, xid: i32, body: &[u8]) {
+        let Ok(packet) = AuthPacket::decode(&mut Reader::new(body)) else {
+            self.close(CloseReason::AuthPacket);
+            return;
+        };
+        let accepted = match self.prove(packet.scheme.as_deref(), packet.auth) {
+            Some(proved) => self.add_identities(proved),
+            None => false,
+        };
+        self.stats.sent += 1;
+        if accepted {
+            frame::put_reply(&mut self.output, xid, 0, ErrorCode::Ok);
+        } else {
+            frame::put_reply(&mut self.output, xid, 0, ErrorCode::AuthFailed);
+            self.close(CloseReason::AuthFailed);
+        }
+    }
+
+    /// The identities that a packet proves, or `None` when it is refused.
+    fn prove(&self, scheme: Option<&str>, credential: Option<&[u8]>) -> Option<Vec<Identity>> {
+        match scheme? {
+            IP => Some(vec![address_identity(self.peer)]),
+            DIGEST if self.settings.digest_enabled => {
+                let identity = digest_identity(credential?);
+                let is_super = self.settings.super_digest.as_deref() == Some(&*identity.id);
+                let mut proved = vec![identity];
+                if is_super {
+                    proved.push(Identity::new(SUPER, ""));
+                }
+                Some(proved)
+            }
+            _ => None,
+        }
+    }
+
+    /// False when that would be more than the bounds allow.
+    fn add_identities(&mut self, proved: Vec<Identity>) -> bool {
+        for identity in proved {
+            if !self.identities.contains(&identity) {
+                self.identities.push(identity);
+            }
+        }
+        let bytes: usize = self
+            .identities
+            .iter()
+            .map(|identity| identity.scheme.len() + identity.id.len())
+            .sum();
+        let limits = &self.settings.limits;
+        self.identities.len() <= limits.identities_max && bytes <= limits.identity_bytes_max
+    }
+
+    /// No SASL mechanism is set up: the answer is a null token, as ZooKeeper gives it then.
+    pub(crate) fn take_sasl(&mut self, xid: i32, body: &[u8]) {
+        if GetSaslRequest::decode(&mut Reader::new(body)).is_err() {
+            self.close(CloseReason::AuthPacket);
+            return;
+        }
+        let frame = reply::begin(&mut self.output, xid, 0, 4);
+        SetSaslResponse { token: None }.encode(&mut self.output);
+        frame.finish(&mut self.output);
+        self.stats.sent += 1;
+    }
+
+    /// Whether the connection has an identity of a scheme that the settings ask for.
+    pub(crate) fn has_required_identity(&self) -> bool {
+        let required = &self.settings.enforce_auth;
+        required.is_empty()
+            || self
+                .identities
+                .iter()
+                .any(|identity| required.iter().any(|scheme| **scheme == *identity.scheme))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_read_as_clients_know_them() {
+        let cases = [
+            ("127.0.0.1", "127.0.0.1"),
+            ("::ffff:10.0.0.1", "10.0.0.1"),
+            ("::1", "0:0:0:0:0:0:0:1"),
+            ("fe80::a:0:1", "fe80:0:0:0:0:a:0:1"),
+        ];
+        for (address, text) in cases {
+            let address = address.parse().expect("an address");
+            assert_eq!(address_text(address), text);
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! The state machine of one client connection.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::{Buf, BufMut, BytesMut};
+use quenda_proto::acl::perms::READ;
+use quenda_proto::frame::{self, FrameError};
+use quenda_proto::{ErrorCode, Op};
+use quenda_tree::{AclId, Applied, Identity, Tree};
+
+use crate::auth;
+use crate::handshake::Handshaking;
+use crate::pending::PendingQueue;
+use crate::settings::Settings;
+use crate::stats::Stats;
+use crate::world::{ConnectionId, Proposals, Watches, World};
+
+/// One client connection. The caller serialises all calls.
+///
+/// The life of a connection: `new` → [`receive`](Self::receive) whenever bytes have arrived and whenever
+/// a [`Pause`] has ended → [`take_output`](Self::take_output) to the socket → at last
+/// [`disconnected`](Self::disconnected).
+#[derive(Debug)]
+pub struct Connection {
+    pub(crate) id: ConnectionId,
+    pub(crate) member: u64,
+    pub(crate) peer: IpAddr,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) phase: Phase,
+    /// Only ever added to, so that a prefix of it is a snapshot.
+    pub(crate) identities: Vec<Identity>,
+    pub(crate) session: i64,
+    pub(crate) generation: u64,
+    pub(crate) timeout_ms: i32,
+    pub(crate) pending: PendingQueue,
+    /// No further frame is taken: what is queued ends in the close of the connection.
+    pub(crate) draining: bool,
+    pub(crate) output: BytesMut,
+    pub(crate) stats: Stats,
+    pub(crate) last_touch_ms: u64,
+    /// Bytes appended since the output was taken, while `Limits::output_pause` was reached already.
+    overrun: usize,
+    paused: bool,
+    close: Option<CloseReason>,
+}
+
+/// Where a connection is in its life. What ends it is in `draining` and `close`.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Nothing accepted yet.
+    Fresh,
+    /// The session is being opened or resumed by the log.
+    Handshaking(Handshaking),
+    /// Requests are served.
+    Established,
+}
+
+/// What the caller does after [`Connection::receive`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// All whole frames were taken: read more from the socket.
+    NeedMore,
+    /// The input may hold whole frames that cannot be taken now: leave the socket unread and call
+    /// `receive` again, also without new bytes, when the pause has ended.
+    Paused(Pause),
+    /// Send what [`Connection::take_output`] gives, then close the socket.
+    Close(CloseReason),
+}
+
+/// Why a connection takes no further frames for now, and what ends that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// The session is not confirmed; ends with [`Connection::complete`].
+    Session,
+    /// Too many requests wait; ends with a [`Connection::complete`] or [`Connection::complete_sync`].
+    Requests,
+    /// A `sync` waits for its barrier; ends with [`Connection::complete_sync`].
+    Sync,
+    /// Too much output waits; ends when it was taken.
+    Output,
+    /// The close of the session is under way; the input is dropped.
+    Closing,
+}
+
+/// Why a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CloseReason {
+    /// The client closed its session.
+    #[error("the client closed its session")]
+    ClientClosed,
+    /// The member has no quorum.
+    #[error("the member does not serve")]
+    NotServing,
+    /// The stream cannot be cut into frames.
+    #[error("{0}")]
+    Frame(FrameError),
+    /// The first frame is not a ConnectRequest.
+    #[error("the first frame is not a connect request")]
+    Handshake,
+    /// The client has seen a newer state than this member holds.
+    #[error("the client has seen zxid {seen:#x}, this member holds {applied:#x}")]
+    ClientAhead {
+        /// What the client has seen.
+        seen: i64,
+        /// What this member has applied.
+        applied: i64,
+    },
+    /// The session to resume is gone or the password is wrong; the reply says so.
+    #[error("the session is gone or its password is wrong")]
+    SessionRefused,
+    /// A frame is shorter than a request header.
+    #[error("a frame has no request header")]
+    RequestHeader,
+    /// An auth or sasl packet does not decode.
+    #[error("an auth packet does not decode")]
+    AuthPacket,
+    /// Authentication failed; the reply says so.
+    #[error("authentication failed")]
+    AuthFailed,
+    /// A request came before the authentication that the settings ask for; the reply says so.
+    #[error("the client must authenticate first")]
+    AuthRequired,
+    /// No such operation, or not for clients; the reply says so.
+    #[error("operation {0} is unknown")]
+    UnknownOperation(i32),
+    /// The session is served by a newer connection.
+    #[error("the session has moved to another connection")]
+    SessionMoved,
+    /// The session expired.
+    #[error("the session expired")]
+    SessionExpired,
+    /// The client does not read: `Limits::output_max` was reached.
+    #[error("the client does not read its output")]
+    OutputFull,
+    /// The member stops, or the fate of a write is unknown.
+    #[error("the member closed the connection")]
+    Member,
+}
+
+impl Connection {
+    /// A connection that was just accepted. `now_ms` is monotonic.
+    pub fn new(
+        id: ConnectionId,
+        member: u64,
+        peer: IpAddr,
+        now_ms: u64,
+        settings: Arc<Settings>,
+    ) -> Connection {
+        Connection {
+            id,
+            member,
+            peer,
+            settings,
+            phase: Phase::Fresh,
+            identities: vec![auth::address_identity(peer)],
+            session: 0,
+            generation: 0,
+            timeout_ms: 0,
+            pending: PendingQueue::default(),
+            draining: false,
+            output: BytesMut::new(),
+            stats: Stats::default(),
+            last_touch_ms: now_ms,
+            overrun: 0,
+            paused: false,
+            close: None,
+        }
+    }
+
+    /// Takes as many whole frames of `input` as the connection may take now; what is left in `input` has
+    /// to be given again.
+    ///
+    /// Reads are answered at once from the tree if nothing is in flight; writes go to `proposals`; what
+    /// must wait is queued. Call it with the tree locked for reading.
+    pub fn receive(
+        &mut self,
+        input: &mut BytesMut,
+        world: &World<'_>,
+        proposals: &mut Proposals,
+    ) -> Received {
+        self.serve_queue(world);
+        let mut taken = 0;
+        let received = loop {
+            if let Some(stop) = self.stop() {
+                break stop;
+            }
+            match frame::split(&input[taken..], self.settings.limits.frame_max) {
+                Ok(Some((payload, _))) => {
+                    taken += 4 + payload.len();
+                    self.take_frame(payload, world, proposals);
+                }
+                Ok(None) => break Received::NeedMore,
+                Err(error) => self.close(CloseReason::Frame(error)),
+            }
+        };
+        match received {
+            Received::Close(_) | Received::Paused(Pause::Closing) => input.clear(),
+            Received::NeedMore | Received::Paused(_) => input.advance(taken),
+        }
+        self.paused = matches!(received, Received::Paused(_));
+        received
+    }
+
+    fn stop(&self) -> Option<Received> {
+        let limits = &self.settings.limits;
+        if let Some(reason) = self.close {
+            return Some(Received::Close(reason));
+        }
+        let pause = match self.phase {
+            Phase::Handshaking(_) => Pause::Session,
+            Phase::Fresh | Phase::Established if self.draining => Pause::Closing,
+            Phase::Fresh | Phase::Established if self.pending.is_full(limits) => Pause::Requests,
+            Phase::Fresh | Phase::Established if self.pending.waits_for_barrier() => Pause::Sync,
+            Phase::Fresh | Phase::Established if self.output.len() >= limits.output_pause => {
+                Pause::Output
+            }
+            Phase::Fresh | Phase::Established => return None,
+        };
+        Some(Received::Paused(pause))
+    }
+
+    fn take_frame(&mut self, payload: &[u8], world: &World<'_>, proposals: &mut Proposals) {
+        self.stats.received += 1;
+        match self.phase {
+            Phase::Fresh => self.take_handshake(payload, world, proposals),
+            Phase::Established => self.take_request(payload, world, proposals),
+            // `stop` holds the frames back.
+            Phase::Handshaking(_) => {}
+        }
+    }
+
+    /// The outcome of the oldest command of this connection, after the events of that command were
+    /// delivered to everybody. Encodes the reply (`body` is the response record), then serves what is
+    /// queued behind it up to the next write in flight, so call it before anything else is applied.
+    ///
+    /// Afterwards send the output and ask [`must_receive`](Self::must_receive).
+    pub fn complete(&mut self, applied: &Applied, body: &[u8], world: &World<'_>) {
+        if self.close.is_some() {
+            return;
+        }
+        match std::mem::replace(&mut self.phase, Phase::Established) {
+            Phase::Handshaking(handshaking) => {
+                self.complete_handshake(&handshaking, applied, world);
+            }
+            Phase::Established => self.complete_write(applied, body, world),
+            Phase::Fresh => self.phase = Phase::Fresh,
+        }
+        self.serve_queue(world);
+    }
+
+    /// The oldest barrier of this connection was passed: the tree holds at least what was committed when
+    /// the `sync` was received. Afterwards as for [`complete`](Self::complete).
+    pub fn complete_sync(&mut self, world: &World<'_>) {
+        if self.pending.pass_barrier() {
+            self.serve_queue(world);
+        }
+    }
+
+    /// Gives the event of a watch that fired to the client, unless its identities may not READ by `acl`.
+    /// `frame` is the whole event frame. Call it while the change is not visible to reads. True if it was
+    /// appended.
+    pub fn deliver(&mut self, frame: &[u8], acl: AclId, tree: &Tree) -> bool {
+        let readable =
+            || self.settings.skip_acl || tree.allows(acl, READ, &self.identities);
+        if self.close.is_some() || !readable() {
+            return false;
+        }
+        let before = self.output.len();
+        self.output.put_slice(frame);
+        self.stats.sent += 1;
+        self.bound_output(before);
+        true
+    }
+
+    /// Closes a connection whose output grows although the client does not read it. One reply may be
+    /// as long as it is: only what comes on top of a reached `Limits::output_pause` counts.
+    pub(crate) fn bound_output(&mut self, before: usize) {
+        let limits = &self.settings.limits;
+        if before < limits.output_pause {
+            return;
+        }
+        self.overrun += self.output.len().saturating_sub(before);
+        if self.overrun > limits.output_max {
+            self.overflow();
+        }
+    }
+
+    pub(crate) fn overflow(&mut self) {
+        self.close(CloseReason::OutputFull);
+        self.output = BytesMut::new();
+    }
+
+    /// Ends the connection for a reason from outside: the session expired or was resumed elsewhere, the
+    /// member stops. Requests that wait are forgotten; a write in flight may still take effect.
+    pub fn close(&mut self, reason: CloseReason) {
+        if self.close.is_none() {
+            self.close = Some(reason);
+            self.pending.clear();
+        }
+    }
+
+    /// Removes the connection's watches. The last call.
+    pub fn disconnected(&mut self, watches: &dyn Watches) {
+        self.close(CloseReason::Member);
+        watches.forget(self.id);
+    }
+
+    /// Bytes for the socket, in order.
+    pub fn take_output(&mut self) -> BytesMut {
+        self.overrun = 0;
+        std::mem::take(&mut self.output)
+    }
+
+    /// As [`take_output`](Self::take_output), but leaves `buffer` (emptied) for the output to come and
+    /// returns the bytes in it: saves an allocation where the caller keeps a buffer.
+    pub fn swap_output(&mut self, buffer: &mut BytesMut) {
+        buffer.clear();
+        self.overrun = 0;
+        std::mem::swap(&mut self.output, buffer);
+    }
+
+    /// Whether [`receive`](Self::receive) has to be called although no bytes arrived: a pause has ended,
+    /// or queued requests were held back because of the output. Ask after each `complete` and after
+    /// each time the output was taken.
+    pub fn must_receive(&self) -> bool {
+        (self.paused || self.pending.is_ready()) && self.stop().is_none()
+    }
+
+    /// Number of bytes for the socket.
+    pub fn output_len(&self) -> usize {
+        self.output.len()
+    }
+
+    /// Set once the connection is to be closed, after its output was sent.
+    pub fn wants_close(&self) -> Option<CloseReason> {
+        self.close
+    }
+
+    /// The connection's id.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// Address of the client.
+    pub fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
+    /// The session, once it is confirmed.
+    pub fn session(&self) -> Option<i64> {
+        self.is_established().then_some(self.session)
+    }
+
+    /// Whether the session is confirmed.
+    pub fn is_established(&self) -> bool {
+        matches!(self.phase, Phase::Established)
+    }
+
+    /// Whether nothing was accepted yet: the first bytes may still be a four-letter word.
+    pub fn is_fresh(&self) -> bool {
+        matches!(self.phase, Phase::Fresh)
+    }
+
+    /// Timeout of the session in milliseconds as negotiated on this connection; 0 before the handshake.
+    pub fn timeout_ms(&self) -> i32 {
+        self.timeout_ms
+    }
+
+    /// Monotonic time of the last frame that proves life of the session.
+    pub fn last_touch_ms(&self) -> u64 {
+        self.last_touch_ms
+    }
+
+    /// Requests that wait for an answer.
+    pub fn queued(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Who the client is, its address first.
+    pub fn identities(&self) -> &[Identity] {
+        &self.identities
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Starts the counters again (`crst`).
+    pub fn reset_stats(&mut self) {
+        self.stats.reset();
+    }
+
+    /// Appends a reply without a body, with the zxid of reads, and counts it.
+    pub(crate) fn answer_error(
+        &mut self,
+        op: Op,
+        xid: i32,
+        error: ErrorCode,
+        received_ms: u64,
+        world: &World<'_>,
+    ) {
+        let zxid = world.tree.last_zxid();
+        frame::put_reply(&mut self.output, xid, zxid, error);
+        self.stats
+            .answered(op, xid, zxid, received_ms, world.now_ms);
+    }
+}

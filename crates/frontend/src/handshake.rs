@@ -1,0 +1,118 @@
+//! The handshake: checks in the order that clients rely on, then the log opens or resumes the session.
+
+use quenda_proto::ErrorCode;
+use quenda_proto::connect::{Handshake, PASSWORD_LEN, encode_response};
+use quenda_proto::frame::OpenFrame;
+use quenda_proto::records::ConnectRequest;
+use quenda_tree::command::Command;
+use quenda_tree::{Applied, SessionEffect};
+
+use crate::connection::{CloseReason, Connection, Phase};
+use crate::world::{Proposals, World};
+
+/// A handshake that waits for the log.
+#[derive(Debug)]
+pub(crate) struct Handshaking {
+    /// Whether the answer carries the read-only byte: as the request did.
+    with_read_only: bool,
+}
+
+impl Connection {
+    pub(crate) fn take_handshake(
+        &mut self,
+        payload: &[u8],
+        world: &World<'_>,
+        proposals: &mut Proposals,
+    ) {
+        if !world.serving {
+            return self.close(CloseReason::NotServing);
+        }
+        let Ok(handshake) = Handshake::decode(payload) else {
+            return self.close(CloseReason::Handshake);
+        };
+        let request = &handshake.request;
+        let applied = world.tree.last_zxid();
+        if request.last_zxid_seen > applied {
+            let seen = request.last_zxid_seen;
+            return self.close(CloseReason::ClientAhead { seen, applied });
+        }
+        self.timeout_ms = self.settings.negotiate_timeout(request.time_out);
+        self.last_touch_ms = world.now_ms;
+        let handshaking = Handshaking {
+            with_read_only: handshake.read_only.is_some(),
+        };
+        let Some(command) = self.session_command(request, world) else {
+            return self.refuse(&handshaking);
+        };
+        proposals.push(&command);
+        self.phase = Phase::Handshaking(handshaking);
+    }
+
+    /// `None` when the password cannot be one of ours.
+    fn session_command(
+        &mut self,
+        request: &ConnectRequest<'_>,
+        world: &World<'_>,
+    ) -> Option<Command<'static>> {
+        let origin = self.origin();
+        let timeout_ms = self.timeout_ms;
+        if request.session_id == 0 {
+            self.session = world.session_ids.next_id();
+            return Some(Command::OpenSession {
+                origin,
+                session: self.session,
+                timeout_ms,
+            });
+        }
+        self.session = request.session_id;
+        Some(Command::ResumeSession {
+            origin,
+            session: self.session,
+            timeout_ms,
+            password: request.passwd?.try_into().ok()?,
+        })
+    }
+
+    pub(crate) fn complete_handshake(
+        &mut self,
+        handshaking: &Handshaking,
+        applied: &Applied,
+        world: &World<'_>,
+    ) {
+        let session = match applied.session {
+            _ if applied.code != ErrorCode::Ok => None,
+            SessionEffect::Opened { session } | SessionEffect::Resumed { session, .. } => {
+                world.tree.session(session)
+            }
+            SessionEffect::Refused | SessionEffect::Closed { .. } | SessionEffect::None => None,
+        };
+        let Some(session) = session else {
+            return self.refuse(handshaking);
+        };
+        self.generation = session.generation;
+        self.phase = Phase::Established;
+        self.stats.established_ms = world.time_ms;
+        let password = world.tree.session_password(self.session);
+        self.answer_handshake(handshaking, self.session, self.timeout_ms, &password);
+    }
+
+    fn refuse(&mut self, handshaking: &Handshaking) {
+        self.phase = Phase::Fresh;
+        self.answer_handshake(handshaking, 0, 0, &[0; PASSWORD_LEN]);
+        self.close(CloseReason::SessionRefused);
+    }
+
+    fn answer_handshake(
+        &mut self,
+        handshaking: &Handshaking,
+        session: i64,
+        timeout_ms: i32,
+        password: &[u8; PASSWORD_LEN],
+    ) {
+        let read_only = handshaking.with_read_only.then_some(false);
+        let frame = OpenFrame::start(&mut self.output);
+        encode_response(&mut self.output, session, timeout_ms, password, read_only);
+        frame.finish(&mut self.output);
+        self.stats.sent += 1;
+    }
+}

@@ -1,0 +1,163 @@
+//! The queue of one connection: what was read and is not answered yet, in order.
+
+use std::collections::VecDeque;
+
+use quenda_proto::{ErrorCode, Op};
+
+use crate::limits::Limits;
+use crate::request::Handler;
+
+/// One request that waits for its turn.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// A write that was proposed.
+    Write {
+        xid: i32,
+        op: Op,
+        received_ms: u64,
+        bytes: usize,
+    },
+    /// A request that is served when it comes to the head.
+    Serve(Waiting),
+    /// A sync whose barrier was asked for.
+    Sync { request: Waiting, passed: bool },
+    /// A verdict that was known when the request was read.
+    Answer {
+        xid: i32,
+        op: Op,
+        error: ErrorCode,
+        received_ms: u64,
+    },
+    /// An operation that nobody knows: its answer ends the connection.
+    Unknown { xid: i32, code: i32 },
+}
+
+/// An own copy of a request.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub handler: Handler,
+    pub op: Op,
+    pub xid: i32,
+    pub body: Box<[u8]>,
+    /// Identities that the connection had when the request was read: that many of the first ones, as
+    /// they are only ever added to.
+    pub identities: usize,
+    pub received_ms: u64,
+}
+
+impl Pending {
+    fn bytes(&self) -> usize {
+        match self {
+            Pending::Write { bytes, .. } => *bytes,
+            Pending::Serve(request) | Pending::Sync { request, .. } => request.body.len(),
+            Pending::Answer { .. } | Pending::Unknown { .. } => 0,
+        }
+    }
+
+    /// Whether it can only be answered after a call from outside.
+    fn is_awaited(&self) -> bool {
+        match self {
+            Pending::Write { .. } | Pending::Sync { passed: false, .. } => true,
+            Pending::Sync { passed: true, .. }
+            | Pending::Serve(_)
+            | Pending::Answer { .. }
+            | Pending::Unknown { .. } => false,
+        }
+    }
+}
+
+/// The queue, with its sums.
+#[derive(Debug, Default)]
+pub(crate) struct PendingQueue {
+    items: VecDeque<Pending>,
+    bytes: usize,
+    /// Items that wait for a call from outside.
+    awaited: usize,
+}
+
+/// A queue that once was long gives its memory back when it is empty.
+const KEEP_CAPACITY: usize = 32;
+
+impl PendingQueue {
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Whether a write or barrier is under way.
+    pub fn has_awaited(&self) -> bool {
+        self.awaited > 0
+    }
+
+    pub fn is_full(&self, limits: &Limits) -> bool {
+        self.items.len() >= limits.pending_max || self.bytes >= limits.pending_bytes_max
+    }
+
+    pub fn push(&mut self, item: Pending) {
+        self.bytes += item.bytes();
+        self.awaited += usize::from(item.is_awaited());
+        self.items.push_back(item);
+    }
+
+    /// The head, unless it waits for a call from outside.
+    pub fn pop_ready(&mut self) -> Option<Pending> {
+        if self.items.front()?.is_awaited() {
+            return None;
+        }
+        self.pop()
+    }
+
+    /// Whether the head can be served now.
+    pub fn is_ready(&self) -> bool {
+        self.items.front().is_some_and(|item| !item.is_awaited())
+    }
+
+    /// The head if it is a write.
+    pub fn pop_write(&mut self) -> Option<Pending> {
+        match self.items.front()? {
+            Pending::Write { .. } => self.pop(),
+            Pending::Serve(_)
+            | Pending::Sync { .. }
+            | Pending::Answer { .. }
+            | Pending::Unknown { .. } => None,
+        }
+    }
+
+    /// Whether the last request is a sync whose barrier has not been passed. Nothing is queued behind
+    /// one, so that no write can overtake the reads that follow it.
+    pub fn waits_for_barrier(&self) -> bool {
+        matches!(
+            self.items.back(),
+            Some(Pending::Sync { passed: false, .. })
+        )
+    }
+
+    /// Marks that barrier as passed; false if there is none.
+    pub fn pass_barrier(&mut self) -> bool {
+        match self.items.back_mut() {
+            Some(Pending::Sync { passed, .. }) if !*passed => {
+                *passed = true;
+                self.awaited -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub fn clear(&mut self) {
+        *self = PendingQueue::default();
+    }
+
+    fn pop(&mut self) -> Option<Pending> {
+        let item = self.items.pop_front()?;
+        self.bytes -= item.bytes();
+        self.awaited -= usize::from(item.is_awaited());
+        if self.items.is_empty() && self.items.capacity() > KEEP_CAPACITY {
+            self.items = VecDeque::new();
+        }
+        Some(item)
+    }
+}

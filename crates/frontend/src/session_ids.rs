@@ -1,0 +1,68 @@
+//! Where the ids of new sessions come from.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const LOW_BITS: u32 = 56;
+const COUNTER_BITS: u32 = 16;
+
+/// Ids for the sessions that are opened on one member: the member in the high byte, then 40 bits of the
+/// wall clock at the member's start, then a counter of 16 bits that runs over into the time.
+///
+/// Ids stay unique over restarts as long as a member opens fewer than 65 536 sessions a millisecond
+/// and its clock does not go back.
+#[derive(Debug)]
+pub struct SessionIds {
+    member: u64,
+    next: AtomicU64,
+}
+
+/// A member number that cannot stand in the high byte of a session id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("member {0} cannot number sessions: use 1 to 127 or 129 to 254")]
+pub struct MemberOutOfRange(pub u64);
+
+impl SessionIds {
+    /// Starts at `time_ms`, milliseconds since 1970. The high bytes 0x80 and 0xFF mark containers and
+    /// TTL znodes and 0 would allow the id 0, so no member may have these numbers.
+    pub fn new(member: u64, time_ms: i64) -> Result<SessionIds, MemberOutOfRange> {
+        if !matches!(member, 1..=0x7F | 0x81..=0xFE) {
+            return Err(MemberOutOfRange(member));
+        }
+        Ok(SessionIds {
+            member,
+            next: AtomicU64::new((time_ms as u64) << COUNTER_BITS),
+        })
+    }
+
+    /// The next id.
+    pub fn next_id(&self) -> i64 {
+        let low = self.next.fetch_add(1, Ordering::Relaxed) & ((1 << LOW_BITS) - 1);
+        (self.member << LOW_BITS | low) as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_carry_member_and_time() {
+        let ids = SessionIds::new(3, 0x1_FF_1234_5678).expect("a member");
+        assert_eq!(ids.next_id(), 0x03FF_1234_5678_0000);
+        assert_eq!(ids.next_id(), 0x03FF_1234_5678_0001);
+    }
+
+    #[test]
+    fn the_marks_of_containers_and_ttl_are_never_used() {
+        for member in [0, 0x80, 0xFF, 256] {
+            assert_eq!(
+                SessionIds::new(member, 1).map(|ids| ids.next_id()),
+                Err(MemberOutOfRange(member))
+            );
+        }
+        let ids = SessionIds::new(0x7F, -1).expect("a member");
+        for _ in 0..10_000 {
+            assert_eq!(ids.next_id() as u64 >> LOW_BITS, 0x7F);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What an operator can set about the client protocol.
+
+use quenda_tree::command::Switches;
+
+use crate::limits::Limits;
+
+/// Settings that all connections of a member share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Shortest session timeout in milliseconds (`minSessionTimeout`). Default 4 000.
+    pub session_timeout_min_ms: i32,
+    /// Longest session timeout in milliseconds (`maxSessionTimeout`). Default 40 000.
+    pub session_timeout_max_ms: i32,
+    /// `user:hash` of the digest identity that passes every check
+    /// (`DigestAuthenticationProvider.superDigest`). Default none.
+    pub super_digest: Option<String>,
+    /// Whether the digest scheme exists (`DigestAuthenticationProvider.enabled`). Default true.
+    pub digest_enabled: bool,
+    /// Schemes of which a connection needs one before it may do anything (`enforce.auth.schemes`);
+    /// empty to ask for none. Default empty.
+    pub enforce_auth: Vec<String>,
+    /// Permissions are not checked (`skipACL`). Default false.
+    pub skip_acl: bool,
+    /// Hard quotas are enforced (`enforceQuota`). Default false.
+    pub enforce_quota: bool,
+    /// Whether reconfig is served at all (`reconfigEnabled`). Default false.
+    pub reconfig_enabled: bool,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            session_timeout_min_ms: 4_000,
+            session_timeout_max_ms: 40_000,
+            super_digest: None,
+            digest_enabled: true,
+            enforce_auth: Vec::new(),
+            skip_acl: false,
+            enforce_quota: false,
+            reconfig_enabled: false,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The timeout that a client gets for the one it asked for, both in milliseconds.
+    pub fn negotiate_timeout(&self, wanted_ms: i32) -> i32 {
+        wanted_ms
+            .max(self.session_timeout_min_ms)
+            .min(self.session_timeout_max_ms)
+    }
+
+    pub(crate) fn switches(&self) -> Switches {
+        Switches {
+            skip_acl: self.skip_acl,
+            enforce_quota: self.enforce_quota,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_clamped() {
+        let settings = Settings::default();
+        for (wanted, given) in [(-5, 4_000), (1, 4_000), (10_000, 10_000), (1_000_000, 40_000)] {
+            assert_eq!(settings.negotiate_timeout(wanted), given);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What surrounds a connection when it is driven: passed in, never kept.
+
+use bytes::BytesMut;
+use quenda_tree::Tree;
+use quenda_tree::command::Command;
+
+use crate::session_ids::SessionIds;
+use crate::watch_kinds::WatchKinds;
+
+/// One connection of a member, unique over the member's restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub u64);
+
+/// Whether the member takes writes that need more disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Growth {
+    /// It does.
+    #[default]
+    Allowed,
+    /// The disk is nearly full: creates, non-empty setData and multis that hold one are answered with
+    /// SystemError; everything else goes on.
+    Refused,
+}
+
+/// How `sync` is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SyncMode {
+    /// As a marker in the order of the session's requests: enough where one voter is the quorum.
+    #[default]
+    Marker,
+    /// By a barrier: it is counted in [`Proposals::barriers`] and answered after
+    /// [`Connection::complete_sync`](crate::Connection::complete_sync).
+    Barrier,
+}
+
+/// The member as a connection sees it during one call.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    /// The tree, locked at least for reading.
+    pub tree: &'a Tree,
+    /// The watch table of the member.
+    pub watches: &'a dyn Watches,
+    /// Ids for new sessions.
+    pub session_ids: &'a SessionIds,
+    /// Whether new sessions are taken at all; false while there is no quorum.
+    pub serving: bool,
+    /// Whether writes that grow are taken.
+    pub growth: Growth,
+    /// How `sync` is served.
+    pub sync: SyncMode,
+    /// Monotonic time in milliseconds.
+    pub now_ms: u64,
+    /// Wall time, milliseconds since 1970.
+    pub time_ms: i64,
+}
+
+/// The watches of a member, as one connection uses them.
+pub trait Watches {
+    /// Leaves watches; those that are there already stay as they are. False when the connection has
+    /// reached its bound and nothing was left.
+    #[must_use = "a full table leaves no watch"]
+    fn add(&self, path: &str, connection: ConnectionId, kinds: WatchKinds) -> bool;
+    /// Whether the connection has a watch of one of these kinds on exactly this path.
+    fn has(&self, path: &str, connection: ConnectionId, kinds: WatchKinds) -> bool;
+    /// Takes the connection's watches of these kinds on exactly this path away; true if there was one.
+    fn remove(&self, path: &str, connection: ConnectionId, kinds: WatchKinds) -> bool;
+    /// Takes all watches of the connection away.
+    fn forget(&self, connection: ConnectionId);
+}
+
+/// What connections hand to the log: encoded commands, one behind the other, in order.
+#[derive(Debug, Default)]
+pub struct Proposals {
+    /// The commands as [`Command::encode`] makes them; the leader joins them to batches.
+    pub commands: BytesMut,
+    /// Number of commands.
+    pub count: usize,
+    /// Barriers asked for by `sync`, each answered by one call of
+    /// [`Connection::complete_sync`](crate::Connection::complete_sync). Only in [`SyncMode::Barrier`].
+    pub barriers: usize,
+}
+
+impl Proposals {
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0 && self.barriers == 0
+    }
+
+    pub(crate) fn push(&mut self, command: &Command<'_>) {
+        command.encode(&mut self.commands);
+        self.count += 1;
+    }
+}

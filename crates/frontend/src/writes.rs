@@ -1,0 +1,155 @@
+//! Writes: proposed when they are read, answered when they were applied.
+
+use bytes::BytesMut;
+use quenda_proto::multi::{self, WriteOp};
+use quenda_proto::records::SetDataRequest;
+use quenda_proto::{Decode, ErrorCode, Op, Reader, frame};
+use quenda_tree::Applied;
+use quenda_tree::command::{Command, Origin, Request};
+
+use crate::connection::{CloseReason, Connection};
+use crate::pending::Pending;
+use crate::reply;
+use crate::world::{Growth, Proposals, World};
+
+impl Connection {
+    pub(crate) fn take_write(
+        &mut self,
+        op: Op,
+        xid: i32,
+        body: &[u8],
+        world: &World<'_>,
+        proposals: &mut Proposals,
+    ) {
+        if world.growth == Growth::Refused && grows(op, body) {
+            self.pending.push(Pending::Answer {
+                xid,
+                op,
+                error: ErrorCode::SystemError,
+                received_ms: world.now_ms,
+            });
+            self.serve_queue(world);
+            return;
+        }
+        self.propose(op, body, proposals);
+        self.pending.push(Pending::Write {
+            xid,
+            op,
+            received_ms: world.now_ms,
+            bytes: body.len(),
+        });
+        // What is pipelined behind the close of the session is dropped.
+        self.draining |= op == Op::CloseSession;
+    }
+
+    fn propose(&mut self, op: Op, body: &[u8], proposals: &mut Proposals) {
+        let command = Command::Request(Request {
+            origin: self.origin(),
+            session: self.session,
+            generation: self.generation,
+            switches: self.settings.switches(),
+            // Lent, so that no identity is copied for each write.
+            identities: std::mem::take(&mut self.identities),
+            op: op.code(),
+            body,
+        });
+        proposals.push(&command);
+        if let Command::Request(request) = command {
+            self.identities = request.identities;
+        }
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        Origin {
+            member: self.member,
+            connection: self.id.0,
+        }
+    }
+
+    pub(crate) fn complete_write(&mut self, applied: &Applied, body: &[u8], world: &World<'_>) {
+        let Some(Pending::Write {
+            xid,
+            op,
+            received_ms,
+            ..
+        }) = self.pending.pop_write()
+        else {
+            debug_assert!(false, "an outcome for a connection that awaits none");
+            return;
+        };
+        if applied.code == ErrorCode::SessionMoved {
+            self.close(CloseReason::SessionMoved);
+            return;
+        }
+        let zxid = match applied.zxid {
+            0 => world.tree.last_zxid(),
+            zxid => zxid,
+        };
+        let before = self.output.len();
+        put_outcome(&mut self.output, xid, zxid, applied.code, body);
+        self.stats
+            .answered(op, xid, zxid, received_ms, world.now_ms);
+        self.bound_output(before);
+        if op == Op::CloseSession {
+            self.close(CloseReason::ClientClosed);
+        } else if applied.code == ErrorCode::SessionExpired {
+            self.close(CloseReason::SessionExpired);
+        }
+    }
+}
+
+fn put_outcome(out: &mut BytesMut, xid: i32, zxid: i64, code: ErrorCode, body: &[u8]) {
+    if code == ErrorCode::Ok {
+        reply::put_whole(out, xid, zxid, body);
+    } else {
+        frame::put_reply(out, xid, zxid, code);
+    }
+}
+
+/// Whether a write needs more room than it gives back. What does not decode is left to the tree's
+/// verdict, which changes nothing.
+fn grows(op: Op, body: &[u8]) -> bool {
+    let mut reader = Reader::new(body);
+    match op {
+        Op::Create | Op::Create2 | Op::CreateContainer | Op::CreateTtl => true,
+        Op::SetData => SetDataRequest::decode(&mut reader).is_ok_and(|request| has_data(&request)),
+        Op::Multi => multi::decode_writes(&mut reader).is_ok_and(|ops| ops.iter().any(op_grows)),
+        Op::Delete
+        | Op::SetAcl
+        | Op::CloseSession
+        | Op::Reconfig
+        | Op::CreateSession
+        | Op::Exists
+        | Op::GetData
+        | Op::GetAcl
+        | Op::GetChildren
+        | Op::GetChildren2
+        | Op::GetAllChildrenNumber
+        | Op::GetEphemerals
+        | Op::Sync
+        | Op::Ping
+        | Op::Check
+        | Op::CheckWatches
+        | Op::RemoveWatches
+        | Op::DeleteContainer
+        | Op::MultiRead
+        | Op::Auth
+        | Op::Sasl
+        | Op::SetWatches
+        | Op::SetWatches2
+        | Op::AddWatch
+        | Op::WhoAmI => false,
+    }
+}
+
+fn op_grows(op: &WriteOp<'_>) -> bool {
+    match op {
+        WriteOp::Create(..) | WriteOp::CreateTtl(_) => true,
+        WriteOp::SetData(request) => has_data(request),
+        WriteOp::Delete(_) | WriteOp::Check(_) => false,
+    }
+}
+
+fn has_data(request: &SetDataRequest<'_>) -> bool {
+    request.data.is_some_and(|data| !data.is_empty())
+}
