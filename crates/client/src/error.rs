@@ -10,12 +10,12 @@ use quenda_proto::{DecodeError, ErrorCode, Op};
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The address cannot be resolved or connected to.
-    #[error("cannot connect to {address}: {source}")]
+    #[error("cannot connect to {address}: {reason}")]
     Connect {
         /// Address as it was given.
         address: String,
         /// What the system says.
-        source: Arc<std::io::Error>,
+        reason: Arc<std::io::Error>,
     },
     /// The server did not finish the handshake in time.
     #[error("{address} did not answer the handshake within {after:?}")]
@@ -53,10 +53,10 @@ pub enum Error {
     },
     /// The stream cannot be cut into frames.
     #[error("the server sent something that is no frame: {0}")]
-    Frame(#[from] FrameError),
+    Frame(FrameError),
     /// A frame does not decode.
     #[error("the server sent a record that does not decode: {0}")]
-    Decode(#[from] DecodeError),
+    Decode(DecodeError),
     /// A reply that belongs to no request, or not to the oldest one.
     #[error("the server answered request {found} where {expected:?} was due")]
     UnexpectedReply {
@@ -77,6 +77,20 @@ impl Error {
             Error::Server { code, .. } => Some(*code),
             _ => None,
         }
+    }
+}
+
+// The messages above tell the cause already; naming it as a source too would print it twice.
+
+impl From<FrameError> for Error {
+    fn from(error: FrameError) -> Self {
+        Error::Frame(error)
+    }
+}
+
+impl From<DecodeError> for Error {
+    fn from(error: DecodeError) -> Self {
+        Error::Decode(error)
     }
 }
 

@@ -93,9 +93,9 @@ impl Wire {
     }
 
     async fn handshake(address: &str, options: &ConnectOptions) -> Result<Wire, Error> {
-        let cannot = |source| Error::Connect {
+        let cannot = |reason| Error::Connect {
             address: address.to_owned(),
-            source: std::sync::Arc::new(source),
+            reason: std::sync::Arc::new(reason),
         };
         let stream = TcpStream::connect(address).await.map_err(cannot)?;
         stream.set_nodelay(true).map_err(cannot)?;

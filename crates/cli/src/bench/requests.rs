@@ -1,0 +1,171 @@
+//! The requests of each closed-loop workload, written straight into the output buffer.
+
+use bytes::{BufMut, BytesMut};
+use quenda_client::{Wire, open_acl};
+use quenda_proto::jute::put_buffer;
+use quenda_proto::multi::{put_request, put_terminator};
+use quenda_proto::records::{ReplyHeader, SetDataRequest};
+use quenda_proto::{Encode, Op};
+
+use super::args::{BenchArgs, Workload};
+use super::layout::{FOLDER, folder, znode};
+
+/// Children of one folder in the create workload.
+const CREATE_FOLDER: u64 = 1000;
+
+/// Bytes of a Stat on the wire.
+const STAT_LEN: usize = 68;
+
+/// Which of the two latency tables a request belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+}
+
+/// Makes the requests of one connection.
+pub struct Requests {
+    workload: Workload,
+    paths: Vec<String>,
+    data: Vec<u8>,
+    acl: Vec<u8>,
+    read_below: u32,
+    batch: usize,
+    random: u64,
+    created: u64,
+    prefix: String,
+    scratch: BytesMut,
+}
+
+impl Requests {
+    pub fn new(args: &BenchArgs, root: &str, connection: usize) -> Requests {
+        let paths = match args.workload {
+            Workload::Create => Vec::new(),
+            Workload::Children => (0..args.znodes)
+                .step_by(FOLDER)
+                .map(|index| folder(root, index))
+                .collect(),
+            _ => (0..args.znodes).map(|index| znode(root, index)).collect(),
+        };
+        let mut acl = BytesMut::new();
+        Some(open_acl()).encode(&mut acl);
+        Requests {
+            workload: args.workload,
+            paths,
+            data: vec![b'y'; args.size],
+            acl: acl.to_vec(),
+            read_below: (args.read_ratio * f64::from(u32::MAX)) as u32,
+            batch: args.batch,
+            // Any odd start does; each connection walks its own way.
+            random: 0x9E37_79B9_7F4A_7C15u64.wrapping_mul(2 * connection as u64 + 1),
+            created: 0,
+            prefix: format!("{root}/c{connection}"),
+            scratch: BytesMut::new(),
+        }
+    }
+
+    /// Appends the next request.
+    pub fn push(&mut self, wire: &mut Wire, xid: i32) -> Kind {
+        self.scratch.clear();
+        let op = match self.workload {
+            Workload::Get => self.read(Op::GetData),
+            Workload::Exists => self.read(Op::Exists),
+            Workload::Children => self.read(Op::GetChildren2),
+            Workload::Create => self.create(),
+            Workload::Multi => self.multi(),
+            Workload::Mixed => self.mixed(),
+            Workload::Set | Workload::Watch | Workload::Sessions => self.set(),
+        };
+        wire.push_raw(xid, op, &self.scratch);
+        match op {
+            Op::GetData | Op::Exists | Op::GetChildren2 => Kind::Read,
+            _ => Kind::Write,
+        }
+    }
+
+    /// Whether a reply without an error code is what was asked for.
+    pub fn is_right(&self, kind: Kind, header: ReplyHeader, body: &[u8]) -> bool {
+        debug_assert_eq!(header.err, 0);
+        match (self.workload, kind) {
+            (Workload::Get | Workload::Mixed, Kind::Read) => {
+                body.len() == 4 + self.data.len() + STAT_LEN
+            }
+            (Workload::Exists, _) | (Workload::Set | Workload::Mixed, Kind::Write) => {
+                body.len() == STAT_LEN
+            }
+            // A failed transaction begins with an error result.
+            (Workload::Multi, _) => body.first_chunk() == Some(&Op::SetData.code().to_be_bytes()),
+            _ => true,
+        }
+    }
+
+    /// xorshift64*: good enough to spread requests, and free.
+    fn next_random(&mut self) -> u64 {
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
+    }
+
+    fn pick(&mut self) -> usize {
+        (self.next_random() % self.paths.len() as u64) as usize
+    }
+
+    fn read(&mut self, op: Op) -> Op {
+        let path = self.pick();
+        put_buffer(&mut self.scratch, self.paths[path].as_bytes());
+        self.scratch.put_u8(0);
+        op
+    }
+
+    fn mixed(&mut self) -> Op {
+        if self.next_random() as u32 <= self.read_below {
+            self.read(Op::GetData)
+        } else {
+            self.set()
+        }
+    }
+
+    fn set(&mut self) -> Op {
+        let path = self.pick();
+        put_buffer(&mut self.scratch, self.paths[path].as_bytes());
+        put_buffer(&mut self.scratch, &self.data);
+        self.scratch.put_i32(-1);
+        Op::SetData
+    }
+
+    fn multi(&mut self) -> Op {
+        for _ in 0..self.batch {
+            let path = self.pick();
+            let record = SetDataRequest {
+                path: Some(self.paths[path].as_str().into()),
+                data: Some(&self.data),
+                version: -1,
+            };
+            put_request(&mut self.scratch, Op::SetData, &record);
+        }
+        put_terminator(&mut self.scratch);
+        Op::Multi
+    }
+
+    /// A folder, then its children; the server answers in order, so nothing has to be awaited.
+    fn create(&mut self) -> Op {
+        let (folder, child) = (
+            self.created / (CREATE_FOLDER + 1),
+            self.created % (CREATE_FOLDER + 1),
+        );
+        self.created += 1;
+        let folder = format!("{}-{folder:06}", self.prefix);
+        if child == 0 {
+            put_buffer(&mut self.scratch, folder.as_bytes());
+            self.scratch.put_i32(-1);
+        } else {
+            let path = format!("{folder}/n{child:04}");
+            put_buffer(&mut self.scratch, path.as_bytes());
+            put_buffer(&mut self.scratch, &self.data);
+        }
+        self.scratch.put_slice(&self.acl);
+        self.scratch.put_i32(0);
+        Op::Create
+    }
+}
