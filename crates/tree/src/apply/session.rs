@@ -1,0 +1,181 @@
+//! Sessions: open, resume, end; the cluster's secret; containers and TTL znodes whose time has come.
+
+use quenda_proto::ErrorCode;
+use quenda_proto::connect::PASSWORD_LEN;
+
+use super::{Applied, SessionEffect, Transaction};
+use crate::Tree;
+use crate::changes::Changes;
+use crate::command::{Stamp, Switches};
+use crate::digest;
+use crate::index::Index;
+use crate::node::{NodeId, Owner, ROOT};
+use crate::reap;
+use crate::session::{self, Cluster, Session};
+
+impl Tree {
+    pub(super) fn open_session(&mut self, stamp: Stamp, id: i64, timeout_ms: i32) -> Applied {
+        let zxid = self.zxids.next(stamp.term);
+        let is_free = Owner::can_be_session(id) && self.session(id).is_none();
+        if !is_free {
+            return refused(zxid);
+        }
+        self.put_session(id, Session::new(timeout_ms, 1));
+        Applied {
+            zxid,
+            code: ErrorCode::Ok,
+            session: SessionEffect::Opened { session: id },
+        }
+    }
+
+    pub(super) fn resume_session(
+        &mut self,
+        id: i64,
+        timeout_ms: i32,
+        password: &[u8; PASSWORD_LEN],
+    ) -> Applied {
+        let is_right = self
+            .cluster
+            .as_ref()
+            .is_some_and(|cluster| session::is_password(&cluster.secret, id, password));
+        let taken = match is_right {
+            true => self.take_session(id),
+            false => None,
+        };
+        let Some(mut session) = taken else {
+            return refused(0);
+        };
+        session.generation += 1;
+        session.timeout_ms = timeout_ms;
+        let generation = session.generation;
+        self.put_session(id, session);
+        Applied {
+            zxid: 0,
+            code: ErrorCode::Ok,
+            session: SessionEffect::Resumed {
+                session: id,
+                generation,
+                timeout_ms,
+            },
+        }
+    }
+
+    pub(super) fn expire_session(
+        &mut self,
+        stamp: Stamp,
+        id: i64,
+        changes: &mut Changes,
+    ) -> Applied {
+        if self.session(id).is_none() {
+            return Applied::verdict(0, Err(ErrorCode::SessionExpired));
+        }
+        let mut tx = self.own_transaction(stamp, changes);
+        self.close_session(&mut tx, id)
+    }
+
+    pub(super) fn close_request(&mut self, tx: &mut Transaction<'_>) -> Applied {
+        match tx.session {
+            Ok(id) => self.close_session(tx, id),
+            Err(code) => Applied::verdict(tx.zxid, Err(code)),
+        }
+    }
+
+    /// Ends a session. Its ephemeral znodes go in the order of their paths, which is the same on every
+    /// member.
+    fn close_session(&mut self, tx: &mut Transaction<'_>, id: i64) -> Applied {
+        let mut ephemerals: Vec<(String, NodeId)> = self
+            .session(id)
+            .into_iter()
+            .flat_map(|session| &session.ephemerals)
+            .map(|node| (self.path_of(*node), *node))
+            .collect();
+        ephemerals.sort_unstable();
+        for (path, node) in &ephemerals {
+            self.remove_node(tx, path, *node);
+        }
+        self.take_session(id);
+        Applied {
+            zxid: tx.zxid,
+            code: ErrorCode::Ok,
+            session: SessionEffect::Closed { session: id },
+        }
+    }
+
+    /// Removes a container or TTL znode if its time has still come.
+    pub(super) fn reap(
+        &mut self,
+        stamp: Stamp,
+        path: &str,
+        never_used_ms: i64,
+        changes: &mut Changes,
+    ) -> Applied {
+        let mut tx = self.own_transaction(stamp, changes);
+        let verdict = match self.lookup(path) {
+            None => Err(ErrorCode::NoNode),
+            Some(id) => {
+                let node = self.nodes.get(id);
+                if reap::is_due(node, stamp.time_ms, never_used_ms) {
+                    self.remove_node(&mut tx, path, id);
+                    Ok(())
+                } else if node.children > 0 {
+                    Err(ErrorCode::NotEmpty)
+                } else {
+                    Err(ErrorCode::BadVersion)
+                }
+            }
+        };
+        Applied::verdict(tx.zxid, verdict)
+    }
+
+    /// A transaction that no client asked for.
+    fn own_transaction<'a>(&mut self, stamp: Stamp, changes: &'a mut Changes) -> Transaction<'a> {
+        Transaction {
+            zxid: self.zxids.next(stamp.term),
+            time_ms: stamp.time_ms,
+            session: Err(ErrorCode::SessionExpired),
+            identities: &[],
+            switches: Switches::default(),
+            changes,
+            undo: None,
+        }
+    }
+
+    /// Gives the cluster its identity, unless it has one. The hash tables get a seed that clients do not
+    /// know.
+    pub(super) fn found(&mut self, cluster: Cluster) {
+        if self.cluster.is_some() {
+            return;
+        }
+        let ids: Vec<NodeId> = self.nodes.ids().filter(|id| *id != ROOT).collect();
+        self.index = Index::with_capacity(session::index_seed(&cluster.secret), ids.len());
+        for id in ids {
+            let node = self.nodes.get(id);
+            let hash = self.index.hash(node.parent, node.name());
+            self.index.insert(hash, id);
+        }
+        self.cluster = Some(cluster);
+    }
+
+    fn put_session(&mut self, id: i64, session: Session) {
+        let part = digest::of_session(id, &session);
+        self.totals.digest = self.totals.digest.wrapping_add(part);
+        self.sessions.by_id.insert(id, session);
+        self.sessions.changed.insert(id);
+    }
+
+    fn take_session(&mut self, id: i64) -> Option<Session> {
+        let session = self.sessions.by_id.remove(&id)?;
+        let part = digest::of_session(id, &session);
+        self.totals.digest = self.totals.digest.wrapping_sub(part);
+        self.sessions.changed.insert(id);
+        Some(session)
+    }
+}
+
+fn refused(zxid: i64) -> Applied {
+    Applied {
+        zxid,
+        code: ErrorCode::SessionExpired,
+        session: SessionEffect::Refused,
+    }
+}

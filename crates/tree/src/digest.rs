@@ -1,0 +1,52 @@
+//! The running digest: a wrapping sum of one hash for each znode and each session, so that a change costs
+//! what it touches and two members that agree on the sum agree on the state.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use crate::node::Node;
+use crate::session::Session;
+
+/// Hash of what a znode holds. Kept with the znode, so that a change of its metadata alone need not look
+/// at path and data again.
+pub(crate) fn content(path: &str, data: Option<&[u8]>, acl_hash: u64) -> u64 {
+    let data_hash = match data {
+        Some(data) => xxh3_64_with_seed(data, 1),
+        None => 0,
+    };
+    let mut parts = [0; 24];
+    parts[..8].copy_from_slice(&xxh3_64(path.as_bytes()).to_le_bytes());
+    parts[8..16].copy_from_slice(&data_hash.to_le_bytes());
+    parts[16..].copy_from_slice(&acl_hash.to_le_bytes());
+    xxh3_64(&parts)
+}
+
+/// What a znode adds to the digest.
+pub(crate) fn of_node(node: &Node) -> u64 {
+    let mut parts = [0; 68];
+    let longs = [
+        node.content as i64,
+        node.czxid,
+        node.mzxid,
+        node.pzxid,
+        node.ctime,
+        node.mtime,
+        node.owner,
+    ];
+    for (part, value) in parts.chunks_exact_mut(8).zip(longs) {
+        part.copy_from_slice(&value.to_le_bytes());
+    }
+    let ints = [node.version, node.creates, node.aversion];
+    for (part, value) in parts[56..].chunks_exact_mut(4).zip(ints) {
+        part.copy_from_slice(&value.to_le_bytes());
+    }
+    xxh3_64(&parts)
+}
+
+/// What a session adds to the digest.
+pub(crate) fn of_session(id: i64, session: &Session) -> u64 {
+    let mut parts = [0; 20];
+    parts[..8].copy_from_slice(&id.to_le_bytes());
+    parts[8..16].copy_from_slice(&session.generation.to_le_bytes());
+    parts[16..].copy_from_slice(&session.timeout_ms.to_le_bytes());
+    xxh3_64_with_seed(&parts, 2)
+}

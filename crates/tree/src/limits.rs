@@ -1,0 +1,15 @@
+//! Bounds of the tree. Whoever runs into one gets the error named there; nothing else happens.
+
+/// Most znodes of one tree. A create beyond it gets `SystemError`.
+pub const ZNODES_MAX: u32 = u32::MAX - 1;
+
+/// Most entries of one access control list once `auth` is expanded. A longer one gets `InvalidAcl`.
+/// A list that fits a frame of the default size (1 MiB) has fewer.
+pub const ACL_ENTRIES_MAX: usize = 1 << 16;
+
+/// Most bytes of schemes and ids of one access control list once `auth` is expanded, since every `auth`
+/// entry stands for all identities of the connection. A longer one gets `InvalidAcl`.
+pub const ACL_BYTES_MAX: usize = 4 << 20;
+
+/// Longest text of a quota znode that is looked at, in bytes; a longer one is no quota.
+pub const QUOTA_TEXT_MAX: usize = 4096;

@@ -1,0 +1,105 @@
+//! Sessions and their passwords.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hmac::{Hmac, Mac};
+use quenda_proto::connect::PASSWORD_LEN;
+use sha2::Sha256;
+
+use crate::node::NodeId;
+
+/// One session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Negotiated timeout in milliseconds.
+    pub timeout_ms: i32,
+    /// Counts the connections that the session has had; requests of an earlier one are refused.
+    pub generation: u64,
+    pub(crate) ephemerals: BTreeSet<NodeId>,
+}
+
+impl Session {
+    pub(crate) fn new(timeout_ms: i32, generation: u64) -> Session {
+        Session {
+            timeout_ms,
+            generation,
+            ephemerals: BTreeSet::new(),
+        }
+    }
+
+    /// Number of ephemeral znodes that the session owns.
+    pub fn ephemeral_count(&self) -> usize {
+        self.ephemerals.len()
+    }
+}
+
+/// All sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    pub(crate) by_id: BTreeMap<i64, Session>,
+    /// Rows to write or delete in the next checkpoint.
+    pub(crate) changed: BTreeSet<i64>,
+}
+
+/// The identity of a cluster and the secret of its passwords.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Cluster {
+    pub(crate) id: u64,
+    pub(crate) secret: [u8; 32],
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Cluster({:#x})", self.id)
+    }
+}
+
+fn mac(secret: &[u8; 32], purpose: &[u8], session: i64) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("any key length will do");
+    mac.update(purpose);
+    mac.update(&session.to_be_bytes());
+    mac
+}
+
+const PASSWORD: &[u8] = b"session password";
+
+/// The password of a session: a keyed hash of its id, so that nothing has to be stored.
+pub(crate) fn password(secret: &[u8; 32], session: i64) -> [u8; PASSWORD_LEN] {
+    let mut password = [0; PASSWORD_LEN];
+    let full = mac(secret, PASSWORD, session).finalize().into_bytes();
+    password.copy_from_slice(&full[..PASSWORD_LEN]);
+    password
+}
+
+/// Compares in constant time.
+pub(crate) fn is_password(secret: &[u8; 32], session: i64, presented: &[u8; PASSWORD_LEN]) -> bool {
+    mac(secret, PASSWORD, session)
+        .verify_truncated_left(presented)
+        .is_ok()
+}
+
+/// Seed of the hash tables, unknown to clients.
+pub(crate) fn index_seed(secret: &[u8; 32]) -> u64 {
+    let full = mac(secret, b"index seed", 0).finalize().into_bytes();
+    full[..8]
+        .iter()
+        .fold(0, |seed, byte| seed << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_right_password_of_the_right_session_is_taken() {
+        let secret = [7; 32];
+        let good = password(&secret, 5);
+        assert!(is_password(&secret, 5, &good));
+        assert!(!is_password(&secret, 6, &good));
+        assert!(!is_password(&[8; 32], 5, &good));
+        let mut bad = good;
+        bad[15] ^= 1;
+        assert!(!is_password(&secret, 5, &bad));
+        assert!(!is_password(&secret, 5, &[0; PASSWORD_LEN]));
+    }
+}
