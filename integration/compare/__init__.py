@@ -1,0 +1,1 @@
+"""Quenda and a genuine ZooKeeper side by side."""
