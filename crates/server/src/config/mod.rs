@@ -1,0 +1,217 @@
+//! Configuration: `zoo.cfg`, command-line flags and `-D` options become one checked value.
+//!
+//! [`ServerConfig::load`] is the whole interface. What the server does with each key stands in [`keys`]; nothing else
+//! of the server reads files of settings or the environment.
+
+pub mod keys;
+pub mod properties;
+mod remark;
+mod resolve;
+mod servers;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+pub use remark::{ConfigError, Level, Remark};
+pub use settings::Environment;
+
+/// Settings of one member, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// TCP port for clients; 0 lets the system choose, `None` serves no clients. `clientPort`, or the `server.N` line.
+    pub client_port: Option<u16>,
+    /// Address or host name to listen on; all addresses if `None`. `clientPortAddress`, or the `server.N` line.
+    pub client_address: Option<String>,
+    /// Where the data lies. `dataDir`.
+    pub data_dir: PathBuf,
+    /// Where the log lies if apart from the data. `dataLogDir`.
+    pub data_log_dir: Option<PathBuf>,
+    /// Whether missing directories are made; if not, they stop the start. `datadir.autocreate`.
+    pub create_dirs: bool,
+    /// Unit of the session bounds, ms, at least 1. `tickTime`.
+    pub tick_time_ms: u32,
+    /// Shortest session timeout granted, ms; not above the longest. `minSessionTimeout`.
+    pub min_session_timeout_ms: u32,
+    /// Longest session timeout granted, ms; fits an `i32`. `maxSessionTimeout`.
+    pub max_session_timeout_ms: u32,
+    /// Connections from one IP address; 0 for no bound. Those above are closed without a reply. `maxClientCnxns`.
+    pub max_client_cnxns: u32,
+    /// Connections of all clients; 0 for no bound. `maxCnxns`.
+    pub max_cnxns: u32,
+    /// Greatest request, bytes. `jute.maxbuffer`.
+    pub max_frame: u32,
+    /// Length of the accept queue; -1 for the system's choice. `clientPortListenBacklog`.
+    pub client_port_listen_backlog: i32,
+    /// Four-letter words to answer, as text; `None` if not set. `4lw.commands.whitelist`.
+    pub four_letter_whitelist: Option<String>,
+    /// Whether read-only mode is on, which allows the word `isro`. `readonlymode.enabled`.
+    pub read_only_mode: bool,
+    /// `super:` and the digest of the super user's name and password. `DigestAuthenticationProvider.superDigest`.
+    pub super_digest: Option<String>,
+    /// Whether access checks are off. `skipACL`.
+    pub skip_acl: bool,
+    /// Whether what goes over a hard quota is refused. `enforceQuota`.
+    pub enforce_quota: bool,
+    /// Whether the reconfig request is allowed. `reconfigEnabled`.
+    pub reconfig_enabled: bool,
+    /// Time between looks for containers and TTL znodes to delete, ms, at least 1. `znode.container.checkIntervalMs`.
+    pub container_check_interval_ms: u32,
+    /// Containers and TTL znodes deleted in a minute, at most; at least 1. `znode.container.maxPerMinute`.
+    pub container_max_per_minute: u32,
+    /// Age at which a container that never had a child is deleted, ms; 0 keeps it.
+    /// `znode.container.maxNeverUsedIntervalMs`.
+    pub container_max_never_used_ms: u32,
+    /// Time after which a connection without a session is closed, ms, at least 1. `nio.sessionlessCnxnTimeout`.
+    pub sessionless_timeout_ms: u32,
+    /// Unanswered requests of all clients at which busy sockets are not read, at least 1. `globalOutstandingLimit`.
+    pub global_outstanding_limit: u32,
+    /// Whether a write is on the disk before it is acknowledged. `forceSync`.
+    pub force_sync: bool,
+    /// Whether clients must prove an identity. `enforce.auth.enabled`, `enforce.auth.schemes`.
+    pub enforce_auth: EnforceAuth,
+    /// The member's id, 0 to 254: the file `myid` in the data directory, else the `server.N` line, else 1.
+    pub my_id: u64,
+}
+
+/// Whether clients must prove an identity before they may do anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnforceAuth {
+    /// Whether they must.
+    pub enabled: bool,
+    /// Schemes of which one is demanded; there is a provider for each if `enabled`.
+    pub schemes: Vec<String>,
+}
+
+/// Settings from the command line; each one that is given wins over the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// See [`ServerConfig::client_port`].
+    pub client_port: Option<u16>,
+    /// See [`ServerConfig::client_address`].
+    pub client_address: Option<String>,
+    /// See [`ServerConfig::data_dir`].
+    pub data_dir: Option<PathBuf>,
+    /// See [`ServerConfig::data_log_dir`].
+    pub data_log_dir: Option<PathBuf>,
+    /// See [`ServerConfig::tick_time_ms`].
+    pub tick_time_ms: Option<u32>,
+    /// See [`ServerConfig::min_session_timeout_ms`].
+    pub min_session_timeout_ms: Option<u32>,
+    /// See [`ServerConfig::max_session_timeout_ms`].
+    pub max_session_timeout_ms: Option<u32>,
+    /// See [`ServerConfig::max_client_cnxns`].
+    pub max_client_cnxns: Option<u32>,
+    /// See [`ServerConfig::max_cnxns`].
+    pub max_cnxns: Option<u32>,
+    /// See [`ServerConfig::max_frame`].
+    pub max_frame: Option<u32>,
+    /// See [`ServerConfig::four_letter_whitelist`].
+    pub four_letter_whitelist: Option<String>,
+    /// See [`ServerConfig::my_id`].
+    pub my_id: Option<u64>,
+    /// `-Dname=value` options: what the Java server would read from such an option counts.
+    pub properties: Vec<(String, String)>,
+}
+
+/// What a start without a file takes for what no flag says.
+const WITHOUT_FILE: [(&str, &str); 3] = [
+    ("clientPort", "2181"),
+    ("dataDir", "./quenda-data"),
+    ("tickTime", "2000"),
+];
+
+impl ServerConfig {
+    /// Reads a `zoo.cfg`; [`load`](Self::load) without flags.
+    ///
+    /// # Errors
+    /// See [`load`](Self::load).
+    pub fn from_file(
+        path: &Path,
+        environment: &Environment,
+    ) -> Result<(Self, Vec<Remark>), ConfigError> {
+        Self::load(Some(path), environment, &Overrides::default())
+    }
+
+    /// Puts the configuration together: flags over `-D` options and the file, the file over defaults (which of the file
+    /// and `-D` wins depends on the key, [`keys::Place`]). Without a file, flags and good defaults suffice. Reads the
+    /// file, a dynamic configuration file it names, and `myid` in the data directory.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is malformed, a missing or contradictory setting, or one that must not be passed
+    /// over. The process is to end with [`ConfigError::EXIT_CODE`].
+    pub fn load(
+        file: Option<&Path>,
+        environment: &Environment,
+        overrides: &Overrides,
+    ) -> Result<(Self, Vec<Remark>), ConfigError> {
+        let mut remarks = Vec::new();
+        let mut settings = settings::Settings::default();
+        match file {
+            Some(path) => {
+                resolve::warn_if_relative(path, &mut remarks);
+                settings.add_file(path, &mut remarks)?;
+            }
+            None => WITHOUT_FILE
+                .iter()
+                .for_each(|&(name, value)| settings.set(name, value)),
+        }
+        if let Some(path) = settings.get("dynamicConfigFile").map(PathBuf::from) {
+            settings.add_dynamic_file(&path)?;
+        }
+        settings.add_properties(&[environment.properties(), overrides.properties.clone()].concat());
+        overrides.add_to(&mut settings);
+        settings.judge(&mut remarks)?;
+        let config = resolve::resolve(&settings, overrides, &mut remarks)?;
+        Ok((config, remarks))
+    }
+}
+
+impl Default for ServerConfig {
+    /// What a start without a file, flags and environment gives. Reads no file: the id is 1.
+    fn default() -> Self {
+        let mut settings = settings::Settings::default();
+        WITHOUT_FILE
+            .iter()
+            .for_each(|&(name, value)| settings.set(name, value));
+        let overrides = Overrides {
+            my_id: Some(1),
+            ..Overrides::default()
+        };
+        resolve::resolve(&settings, &overrides, &mut Vec::new())
+            .expect("the defaults of the table are valid")
+    }
+}
+
+impl Overrides {
+    /// Writes the flags over what the file says, in the file's own terms.
+    fn add_to(&self, settings: &mut settings::Settings) {
+        let mut set = |name, value: Option<String>| {
+            if let Some(value) = value {
+                settings.set(name, value);
+            }
+        };
+        set("clientPort", self.client_port.map(|port| port.to_string()));
+        set("clientPortAddress", self.client_address.clone());
+        set("tickTime", self.tick_time_ms.map(|value| value.to_string()));
+        set(
+            "minSessionTimeout",
+            self.min_session_timeout_ms.map(|value| value.to_string()),
+        );
+        set(
+            "maxSessionTimeout",
+            self.max_session_timeout_ms.map(|value| value.to_string()),
+        );
+        set(
+            "maxClientCnxns",
+            self.max_client_cnxns.map(|value| value.to_string()),
+        );
+        set("maxCnxns", self.max_cnxns.map(|value| value.to_string()));
+        set(
+            "jute.maxbuffer",
+            self.max_frame.map(|value| value.to_string()),
+        );
+        set("4lw.commands.whitelist", self.four_letter_whitelist.clone());
+    }
+}

@@ -1,0 +1,398 @@
+//! From text to typed, checked settings.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::remark::{ConfigError, Remark};
+use super::servers::{self, ServerLine};
+use super::settings::Settings;
+use super::{EnforceAuth, Overrides, ServerConfig};
+
+/// Schemes that a client can prove an identity with.
+const SCHEMES: [&str; 2] = ["digest", "ip"];
+/// What ZooKeeper calls the providers of those schemes.
+const PROVIDERS: [&str; 2] = [
+    "org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
+];
+/// The greatest member id: ids are the first byte of session ids, and the next one marks TTL znodes.
+const GREATEST_ID: u64 = 254;
+/// The least request bound with which a client can still open a session.
+const LEAST_FRAME: i64 = 64;
+
+/// Reads settings one by one and keeps what there is to remark.
+struct Reader<'a> {
+    settings: &'a Settings,
+    remarks: &'a mut Vec<Remark>,
+}
+
+/// Builds the configuration.
+pub(super) fn resolve(
+    settings: &Settings,
+    overrides: &Overrides,
+    remarks: &mut Vec<Remark>,
+) -> Result<ServerConfig, ConfigError> {
+    let mut reader = Reader { settings, remarks };
+    let data_dir = reader
+        .directory("dataDir", overrides.data_dir.as_deref())
+        .ok_or(ConfigError::invalid("dataDir is not set"))?;
+    let data_log_dir = reader.directory("dataLogDir", overrides.data_log_dir.as_deref());
+    let tick_time_ms = reader.tick_time()?;
+    let (min_session_timeout_ms, max_session_timeout_ms) = reader.session_bounds(tick_time_ms)?;
+    let line = reader.only_server_line()?;
+    let my_id = reader.my_id(overrides.my_id, &data_dir, line.as_ref())?;
+    let by_flags = overrides.client_port.is_some() || overrides.client_address.is_some();
+    let own_line = line.filter(|line| line.id == my_id && !by_flags);
+    let (client_address, client_port) = reader.client(own_line)?;
+    Ok(ServerConfig {
+        client_port,
+        client_address,
+        data_dir,
+        data_log_dir,
+        create_dirs: reader.is_true("datadir.autocreate"),
+        tick_time_ms,
+        min_session_timeout_ms,
+        max_session_timeout_ms,
+        max_client_cnxns: reader.strict_count("maxClientCnxns")?,
+        max_cnxns: reader.loose("maxCnxns", 0, u32::MAX)?,
+        max_frame: reader.loose("jute.maxbuffer", LEAST_FRAME, u32::MAX / 2)?,
+        client_port_listen_backlog: reader.strict("clientPortListenBacklog")?,
+        four_letter_whitelist: settings.get("4lw.commands.whitelist").map(str::to_owned),
+        read_only_mode: reader.is_true("readonlymode.enabled"),
+        super_digest: settings
+            .get("DigestAuthenticationProvider.superDigest")
+            .map(str::to_owned),
+        skip_acl: settings.get_or_default("skipACL") == "yes",
+        enforce_quota: reader.is_true("enforceQuota"),
+        reconfig_enabled: reader.strict_bool("reconfigEnabled")?,
+        container_check_interval_ms: reader.loose(
+            "znode.container.checkIntervalMs",
+            1,
+            u32::MAX,
+        )?,
+        container_max_per_minute: reader.loose("znode.container.maxPerMinute", 1, u32::MAX)?,
+        container_max_never_used_ms: reader.loose(
+            "znode.container.maxNeverUsedIntervalMs",
+            0,
+            u32::MAX,
+        )?,
+        sessionless_timeout_ms: reader.loose("nio.sessionlessCnxnTimeout", 1, u32::MAX)?,
+        global_outstanding_limit: reader.loose("globalOutstandingLimit", 1, u32::MAX)?,
+        force_sync: reader.force_sync(),
+        enforce_auth: reader.enforce_auth()?,
+        my_id,
+    })
+}
+
+impl Reader<'_> {
+    fn directory(&mut self, name: &str, given: Option<&Path>) -> Option<PathBuf> {
+        if let Some(path) = given {
+            return Some(path.to_owned());
+        }
+        let path = PathBuf::from(self.settings.get(name).filter(|path| !path.is_empty())?);
+        warn_if_relative(&path, self.remarks);
+        Some(path)
+    }
+
+    fn tick_time(&self) -> Result<u32, ConfigError> {
+        match self.strict("tickTime")? {
+            0 => Err(ConfigError::invalid("tickTime is not set")),
+            ticks => u32::try_from(ticks)
+                .map_err(|_| ConfigError::invalid(format!("tickTime: {ticks} is negative"))),
+        }
+    }
+
+    fn session_bounds(&self, tick_time_ms: u32) -> Result<(u32, u32), ConfigError> {
+        let bound = |name, ticks: u32| {
+            let given: i32 = self.strict(name)?;
+            // Negative is ZooKeeper's way to say "the default".
+            Ok(u32::try_from(given)
+                .unwrap_or(tick_time_ms.saturating_mul(ticks).min(i32::MAX as u32)))
+        };
+        let (least, greatest) = (
+            bound("minSessionTimeout", 2)?,
+            bound("maxSessionTimeout", 20)?,
+        );
+        if least > greatest {
+            return Err(ConfigError::invalid(
+                "minSessionTimeout must not be larger than maxSessionTimeout",
+            ));
+        }
+        Ok((least, greatest))
+    }
+
+    fn only_server_line(&self) -> Result<Option<ServerLine>, ConfigError> {
+        let lines = self
+            .settings
+            .family("server.")
+            .map(|(id, value)| servers::parse(id, value));
+        let lines = lines
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(ConfigError::Invalid)?;
+        match lines.as_slice() {
+            [] => Ok(None),
+            [line] if line.observer => Err(ConfigError::invalid(
+                "Observers w/o participants is an invalid configuration",
+            )),
+            [line] => Ok(Some(line.clone())),
+            several => Err(ConfigError::invalid(format!(
+                "{} server.N lines: this version does not support ensembles yet, only one member",
+                several.len()
+            ))),
+        }
+    }
+
+    fn my_id(
+        &self,
+        given: Option<u64>,
+        data_dir: &Path,
+        line: Option<&ServerLine>,
+    ) -> Result<u64, ConfigError> {
+        let id = match given {
+            Some(id) => id,
+            None => read_my_id(&data_dir.join("myid"))?
+                .or(line.map(|line| line.id))
+                .unwrap_or(1),
+        };
+        if id > GREATEST_ID {
+            return Err(ConfigError::invalid(format!(
+                "serverid {id} is greater than {GREATEST_ID}"
+            )));
+        }
+        Ok(id)
+    }
+
+    /// Address and port for clients, from the keys or, if it is this member's, from the `server.N` line.
+    fn client(
+        &self,
+        own_line: Option<ServerLine>,
+    ) -> Result<(Option<String>, Option<u16>), ConfigError> {
+        let address = self
+            .settings
+            .get("clientPortAddress")
+            .filter(|address| !address.is_empty())
+            .map(str::to_owned);
+        let port = self
+            .settings
+            .get("clientPort")
+            .map(|text| port("clientPort", text))
+            .transpose()?;
+        if address.is_some() && port.is_none() {
+            return Err(ConfigError::invalid(
+                "clientPortAddress is set but clientPort is not set",
+            ));
+        }
+        if let Some(secure) = self.settings.get("secureClientPort") {
+            self::port("secureClientPort", secure)?;
+        } else if self.settings.get("secureClientPortAddress").is_some() {
+            return Err(ConfigError::invalid(
+                "secureClientPortAddress is set but secureClientPort is not set",
+            ));
+        }
+        let Some(ServerLine {
+            id,
+            client: Some((host, line_port)),
+            ..
+        }) = own_line
+        else {
+            return Ok((address, port));
+        };
+        let address = address.unwrap_or_else(|| servers::ANY.to_owned());
+        match port {
+            Some(port) if port != line_port || (address != host && !is_wildcard(&address)) => {
+                Err(ConfigError::invalid(format!(
+                    "client address for this server (id = {id}) in static config file is {address}:{port}, but in its \
+                     server line it is {host}:{line_port}"
+                )))
+            }
+            _ => Ok((Some(host), Some(line_port))),
+        }
+    }
+
+    fn force_sync(&mut self) -> bool {
+        let syncs = self.settings.get_or_default("forceSync") != "no";
+        if !syncs {
+            self.remarks.push(Remark::warn(
+                "forceSync=no: acknowledged writes can be lost when the machine stops",
+            ));
+        }
+        syncs
+    }
+
+    fn enforce_auth(&mut self) -> Result<EnforceAuth, ConfigError> {
+        self.remark_providers();
+        if self.is_true("sessionRequireClientSASLAuth") {
+            return Err(no_provider("sessionRequireClientSASLAuth", "sasl"));
+        }
+        let schemes = self
+            .settings
+            .get_or_default("enforce.auth.schemes")
+            .split(',')
+            .map(str::trim);
+        let schemes: Vec<String> = schemes
+            .filter(|scheme| !scheme.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let enabled = self.is_true("enforce.auth.enabled");
+        if enabled && schemes.is_empty() {
+            return Err(ConfigError::invalid(
+                "enforce.auth.enabled is true, but enforce.auth.schemes names none",
+            ));
+        }
+        if let Some(scheme) = schemes
+            .iter()
+            .find(|scheme| enabled && !SCHEMES.contains(&scheme.as_str()))
+        {
+            return Err(no_provider("enforce.auth.schemes", scheme));
+        }
+        Ok(EnforceAuth { enabled, schemes })
+    }
+
+    fn remark_providers(&mut self) {
+        for (name, class) in self.settings.family("authProvider.") {
+            if !PROVIDERS.contains(&class) {
+                let text = format!(
+                    "authProvider.{name} has no effect: {class} is not there; schemes are {SCHEMES:?}"
+                );
+                self.remarks.push(Remark::warn(text));
+            }
+        }
+    }
+
+    /// A number that ZooKeeper's own parser reads: decimal, or the start fails.
+    fn strict(&self, name: &str) -> Result<i32, ConfigError> {
+        let text = self.settings.get_or_default(name);
+        text.parse()
+            .map_err(|_| ConfigError::invalid(format!("{name}: {text} is not a number")))
+    }
+
+    /// A strict number in which everything below zero means zero.
+    fn strict_count(&self, name: &str) -> Result<u32, ConfigError> {
+        Ok(u32::try_from(self.strict(name)?).unwrap_or(0))
+    }
+
+    /// A number that ZooKeeper reads as a system property: decimal, hexadecimal or octal as Java writes it, and the
+    /// default if it is no number. A number out of bounds is treated as none.
+    fn loose(&mut self, name: &str, least: i64, greatest: u32) -> Result<u32, ConfigError> {
+        let default = super::keys::find(name).map_or("", |key| key.default);
+        let text = self.settings.get_or_default(name);
+        let value = decode(text).filter(|value| *value >= least && *value <= i64::from(greatest));
+        if let Some(value) = value.and_then(|value| u32::try_from(value).ok()) {
+            return Ok(value);
+        }
+        self.remarks.push(Remark::warn(format!(
+            "{name}: {text} is not a number from {least} to {greatest}; using {default}"
+        )));
+        default
+            .parse()
+            .map_err(|_| ConfigError::invalid(format!("{name}: {text} is not a number")))
+    }
+
+    fn is_true(&self, name: &str) -> bool {
+        self.settings
+            .get_or_default(name)
+            .eq_ignore_ascii_case("true")
+    }
+
+    /// A boolean for which anything but `true` and `false` stops the start.
+    fn strict_bool(&self, name: &str) -> Result<bool, ConfigError> {
+        let text = self.settings.get_or_default(name);
+        match text.to_ascii_lowercase().as_str() {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(ConfigError::invalid(format!(
+                "Invalid option {text} for {name}. Choose 'true' or 'false.'"
+            ))),
+        }
+    }
+}
+
+/// Remarks on a path that depends on the working directory, unless it begins with `./` to say that this is meant.
+pub(super) fn warn_if_relative(path: &Path, remarks: &mut Vec<Remark>) {
+    if path.is_relative() && !path.to_string_lossy().starts_with("./") {
+        let text = format!(
+            "{} is relative. Prepend ./ to indicate that you're sure!",
+            path.display()
+        );
+        remarks.push(Remark::warn(text));
+    }
+}
+
+fn no_provider(key: &str, scheme: &str) -> ConfigError {
+    ConfigError::invalid(format!(
+        "{key}: there is no authentication provider for the scheme {scheme}"
+    ))
+}
+
+fn is_wildcard(address: &str) -> bool {
+    matches!(address, "0.0.0.0" | "::" | "[::]" | "*")
+}
+
+fn port(name: &str, text: &str) -> Result<u16, ConfigError> {
+    text.parse()
+        .map_err(|_| ConfigError::invalid(format!("{name}: {text} is not a port")))
+}
+
+/// Java's `Long.decode`: `0x`, `0X` or `#` before hexadecimal digits, a leading zero before octal ones, else decimal.
+fn decode(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let hex = ["0x", "0X", "#"]
+        .iter()
+        .find_map(|prefix| digits.strip_prefix(prefix));
+    let octal = digits.strip_prefix('0').filter(|rest| !rest.is_empty());
+    let (digits, radix) = match (hex, octal) {
+        (Some(rest), _) => (rest, 16),
+        (None, Some(rest)) => (rest, 8),
+        (None, None) => (digits, 10),
+    };
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    i64::from_str_radix(digits, radix)
+        .ok()
+        .map(|value| sign * value)
+}
+
+/// The id in a `myid` file, `None` if there is no file. Only the first line counts, and it must be a bare number.
+fn read_my_id(path: &Path) -> Result<Option<u64>, ConfigError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(ConfigError::unreadable(path, error)),
+    };
+    let line = text.lines().next().unwrap_or_default();
+    line.parse()
+        .map(Some)
+        .map_err(|_| ConfigError::invalid(format!("serverid {line} is not a number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode;
+
+    #[test]
+    fn numbers_of_system_properties_are_read_as_java_reads_them() {
+        let cases = [
+            ("1048575", Some(1_048_575)),
+            ("0x9fffff", Some(0x9f_ffff)),
+            ("0XfF", Some(255)),
+            ("#ff", Some(255)),
+            ("010", Some(8)),
+            ("0", Some(0)),
+            ("-1", Some(-1)),
+            ("-0x10", Some(-16)),
+            ("+5", Some(5)),
+            ("", None),
+            ("4MB", None),
+            ("0x", None),
+            ("--1", None),
+            ("08", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(decode(text), expected, "{text}");
+        }
+    }
+}

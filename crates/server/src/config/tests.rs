@@ -1,0 +1,507 @@
+//! Whole configurations, from the file to the value.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A folder with a `zoo.cfg` in it; `DIR` in texts stands for the folder.
+struct Case {
+    folder: TempDir,
+    environment: Environment,
+    overrides: Overrides,
+}
+
+impl Case {
+    fn new(text: &str) -> Self {
+        let case = Self {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+            environment: Environment::default(),
+            overrides: Overrides::default(),
+        };
+        case.write("zoo.cfg", text);
+        case
+    }
+
+    /// A file with what every file needs, and `text`.
+    fn with(text: &str) -> Self {
+        Self::new(&format!("dataDir=DIR\nclientPort=2181\n{text}"))
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let text = text.replace("DIR", &self.folder.path().display().to_string());
+        fs::write(self.folder.path().join(name), text).expect("the folder can be written");
+    }
+
+    fn load(&self) -> Result<(ServerConfig, Vec<Remark>), ConfigError> {
+        ServerConfig::load(
+            Some(&self.folder.path().join("zoo.cfg")),
+            &self.environment,
+            &self.overrides,
+        )
+    }
+
+    fn config(&self) -> ServerConfig {
+        self.load()
+            .unwrap_or_else(|error| panic!("refused: {error}"))
+            .0
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.load()
+            .unwrap_or_else(|error| panic!("refused: {error}"))
+            .1
+    }
+
+    fn refusal(&self) -> String {
+        self.load().expect_err("accepted").to_string()
+    }
+}
+
+#[test]
+fn a_file_with_the_least_gets_zookeepers_defaults() {
+    let case = Case::with("");
+    let expected = ServerConfig {
+        client_port: Some(2181),
+        client_address: None,
+        data_dir: case.folder.path().to_owned(),
+        data_log_dir: None,
+        create_dirs: true,
+        tick_time_ms: 3000,
+        min_session_timeout_ms: 6000,
+        max_session_timeout_ms: 60_000,
+        max_client_cnxns: 60,
+        max_cnxns: 0,
+        max_frame: 1_048_575,
+        client_port_listen_backlog: -1,
+        four_letter_whitelist: None,
+        read_only_mode: false,
+        super_digest: None,
+        skip_acl: false,
+        enforce_quota: false,
+        reconfig_enabled: false,
+        container_check_interval_ms: 60_000,
+        container_max_per_minute: 10_000,
+        container_max_never_used_ms: 300_000,
+        sessionless_timeout_ms: 10_000,
+        global_outstanding_limit: 1000,
+        force_sync: true,
+        enforce_auth: EnforceAuth::default(),
+        my_id: 1,
+    };
+    let (config, remarks) = case.load().expect("accepted");
+    assert_eq!(config, expected);
+    assert_eq!(remarks, []);
+}
+
+#[test]
+fn a_start_without_a_file_has_good_defaults() {
+    let config = ServerConfig::default();
+    assert_eq!(config.client_port, Some(2181));
+    assert_eq!(config.data_dir, Path::new("./quenda-data"));
+    assert_eq!(
+        (
+            config.tick_time_ms,
+            config.min_session_timeout_ms,
+            config.max_session_timeout_ms
+        ),
+        (2000, 4000, 40_000)
+    );
+    assert_eq!(config.my_id, 1);
+}
+
+#[test]
+fn every_honoured_key_arrives() {
+    let config = Case::new(
+        "tickTime : 500\ndataDir DIR\ndataLogDir=DIR/log\nclientPort=0\nclientPortAddress=127.0.0.1\n\
+         maxClientCnxns=7\nmaxCnxns=8\nminSessionTimeout=9\nmaxSessionTimeout=10\nclientPortListenBacklog=11\n\
+         jute.maxbuffer=0xfff\n4lw.commands.whitelist=ruok, stat\nreadonlymode.enabled=true\n\
+         DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=\nskipACL=yes\n\
+         enforceQuota=TRUE\nreconfigEnabled=true\nznode.container.checkIntervalMs=12\n\
+         znode.container.maxPerMinute=13\nznode.container.maxNeverUsedIntervalMs=0\n\
+         nio.sessionlessCnxnTimeout=14\nglobalOutstandingLimit=15\nforceSync=no\ndatadir.autocreate=false\n\
+         enforce.auth.enabled=true\nenforce.auth.schemes=digest, ip\n",
+    );
+    let data_dir = config.folder.path().to_owned();
+    let expected = ServerConfig {
+        client_port: Some(0),
+        client_address: Some("127.0.0.1".to_owned()),
+        data_log_dir: Some(data_dir.join("log")),
+        data_dir,
+        create_dirs: false,
+        tick_time_ms: 500,
+        min_session_timeout_ms: 9,
+        max_session_timeout_ms: 10,
+        max_client_cnxns: 7,
+        max_cnxns: 8,
+        max_frame: 0xfff,
+        client_port_listen_backlog: 11,
+        four_letter_whitelist: Some("ruok, stat".to_owned()),
+        read_only_mode: true,
+        super_digest: Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU=".to_owned()),
+        skip_acl: true,
+        enforce_quota: true,
+        reconfig_enabled: true,
+        container_check_interval_ms: 12,
+        container_max_per_minute: 13,
+        container_max_never_used_ms: 0,
+        sessionless_timeout_ms: 14,
+        global_outstanding_limit: 15,
+        force_sync: false,
+        enforce_auth: EnforceAuth {
+            enabled: true,
+            schemes: vec!["digest".to_owned(), "ip".to_owned()],
+        },
+        my_id: 1,
+    };
+    assert_eq!(config.config(), expected);
+}
+
+#[test]
+fn a_wrong_file_is_refused_in_zookeepers_words() {
+    let cases = [
+        ("clientPort=2181", "dataDir is not set"),
+        ("dataDir=\nclientPort=2181", "dataDir is not set"),
+        ("dataDir=DIR\ntickTime=0", "tickTime is not set"),
+        ("dataDir=DIR\ntickTime=2s", "tickTime: 2s is not a number"),
+        (
+            "dataDir=DIR\nclientPortAddress=::1",
+            "clientPortAddress is set but clientPort is not set",
+        ),
+        (
+            "dataDir=DIR\nsecureClientPortAddress=::1",
+            "secureClientPortAddress is set but secureClientPort is not set",
+        ),
+        (
+            "dataDir=DIR\nclientPort=70000",
+            "clientPort: 70000 is not a port",
+        ),
+        (
+            "dataDir=DIR\nminSessionTimeout=9000\nmaxSessionTimeout=8999",
+            "minSessionTimeout must not be larger than maxSessionTimeout",
+        ),
+        (
+            "dataDir=DIR\nelectionAlg=1",
+            "Invalid electionAlg value. Only 3 is supported.",
+        ),
+        (
+            "dataDir=DIR\nreconfigEnabled=yes",
+            "Invalid option yes for reconfigEnabled. Choose 'true' or 'false.'",
+        ),
+        (
+            "dataDir=DIR\nenforce.auth.enabled=true",
+            "enforce.auth.enabled is true, but enforce.auth.schemes names none",
+        ),
+        (
+            "dataDir=DIR\nenforce.auth.enabled=true\nenforce.auth.schemes=digest,sasl",
+            "enforce.auth.schemes: there is no authentication provider for the scheme sasl",
+        ),
+        ("dataDir=DIR\nserver.x=h:1:2", "serverid x is not a number"),
+        (
+            "dataDir=DIR\nserver.1=h:1:2:observer",
+            "Observers w/o participants is an invalid configuration",
+        ),
+        (
+            "dataDir=DIR\nserver.1=a:1:2\nserver.2=b:1:2",
+            "2 server.N lines: this version does not support ensembles yet, only one member",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(Case::new(text).refusal(), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_would_change_data_in_silence_is_refused() {
+    assert!(
+        Case::with("emulate353TTLNodes=true")
+            .refusal()
+            .starts_with("emulate353TTLNodes=true is not supported: ")
+    );
+    assert!(
+        Case::with("DigestAuthenticationProvider.digestAlg=SHA-256")
+            .refusal()
+            .contains("match nobody")
+    );
+    Case::with(
+        "emulate353TTLNodes=false\nDigestAuthenticationProvider.digestAlg=SHA1\nelectionAlg=3",
+    )
+    .config();
+}
+
+#[test]
+fn a_file_that_cannot_be_read_or_parsed_is_named() {
+    let missing =
+        ServerConfig::from_file(Path::new("/nonexistent/zoo.cfg"), &Environment::default());
+    let text = missing.expect_err("there is no such file").to_string();
+    assert!(
+        text.starts_with("Error processing /nonexistent/zoo.cfg: "),
+        "{text}"
+    );
+    let text = Case::with("a=\\u12").refusal();
+    assert!(
+        text.ends_with("zoo.cfg: malformed \\uxxxx encoding"),
+        "{text}"
+    );
+}
+
+#[test]
+fn keys_without_effect_are_named_by_weight() {
+    let case = Case::with(
+        "initLimit=5\nadmin.enableServer=false\naudit.enable=true\naudit.impl.class=x.Y\nmaxClientCnxns=1\n\
+         snapCount=100000\nfrobnicate=1\nssl.quorum.keyStore.location=/k\nrequestThrottleLimit=3\n",
+    );
+    let mut seen: Vec<(Level, String)> = case
+        .remarks()
+        .into_iter()
+        .map(|remark| {
+            (
+                remark.level,
+                remark.text.split(' ').next().unwrap_or_default().to_owned(),
+            )
+        })
+        .collect();
+    seen.sort_by(|left, right| left.1.cmp(&right.1));
+    let expected = [
+        (Level::Info, "admin.enableServer"),
+        (Level::Warn, "audit.enable"),
+        (Level::Info, "audit.impl.class"),
+        (Level::Info, "frobnicate"),
+        (Level::Info, "initLimit"),
+        (Level::Info, "request_throttle_max_requests"),
+        (Level::Info, "ssl.quorum.keyStore.location"),
+    ];
+    assert_eq!(seen, expected.map(|(level, name)| (level, name.to_owned())));
+}
+
+#[test]
+fn weakened_durability_and_missing_providers_are_warned_of() {
+    let warned = |text: &str, part: &str| {
+        let remarks = Case::with(text).remarks();
+        let found = remarks
+            .iter()
+            .any(|remark| remark.level == Level::Warn && remark.text.contains(part));
+        assert!(found, "{text}: {remarks:?}");
+    };
+    warned("forceSync=no", "can be lost");
+    warned(
+        "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+        "SASLAuthenticationProvider",
+    );
+    warned("secureClientPort=2281", "TLS");
+    warned("jute.maxbuffer=4MB", "4MB is not a number");
+    warned("dataLogDir=logs", "logs is relative");
+    let plain = Case::with(
+        "dataLogDir=./logs\nauthProvider.1=org.apache.zookeeper.server.auth.IPAuthenticationProvider",
+    );
+    assert_eq!(plain.remarks(), []);
+}
+
+#[test]
+fn a_number_java_would_ignore_leaves_the_default() {
+    assert_eq!(
+        Case::with("jute.maxbuffer=4MB").config().max_frame,
+        1_048_575
+    );
+    assert_eq!(
+        Case::with("znode.container.checkIntervalMs=0")
+            .config()
+            .container_check_interval_ms,
+        60_000
+    );
+    assert_eq!(Case::with("maxClientCnxns=-1").config().max_client_cnxns, 0);
+}
+
+#[test]
+fn the_id_comes_from_myid() {
+    let case = Case::with("");
+    case.write("myid", "42\nmore");
+    assert_eq!(case.config().my_id, 42);
+    for wrong in [" 42", "42 ", "", "x", "-1", "0x10"] {
+        case.write("myid", &format!("{wrong}\n"));
+        assert_eq!(case.refusal(), format!("serverid {wrong} is not a number"));
+    }
+    case.write("myid", "255");
+    assert_eq!(case.refusal(), "serverid 255 is greater than 254");
+}
+
+#[test]
+fn the_only_server_line_gives_the_client_address() {
+    let mut case = Case::new("dataDir=DIR\nserver.3=localhost:2888:3888;127.0.0.1:2182\n");
+    let address = |case: &Case| {
+        let config = case.config();
+        (config.my_id, config.client_address, config.client_port)
+    };
+    let line = Some("127.0.0.1".to_owned());
+    assert_eq!(
+        address(&case),
+        (3, line.clone(), Some(2182)),
+        "without myid the line's id is taken"
+    );
+    case.write("myid", "3");
+    assert_eq!(address(&case), (3, line.clone(), Some(2182)));
+    case.write("myid", "4");
+    assert_eq!(
+        address(&case),
+        (4, None, None),
+        "the line is another member's"
+    );
+    case.write("myid", "3");
+    case.overrides.client_port = Some(7);
+    assert_eq!(
+        address(&case),
+        (3, None, Some(7)),
+        "a flag wins over the line"
+    );
+}
+
+#[test]
+fn key_and_line_must_agree_on_the_client_address() {
+    let line = "server.1=h:1:2;127.0.0.1:2181\n";
+    let config = Case::with(line).config();
+    assert_eq!(
+        (config.client_address.as_deref(), config.client_port),
+        (Some("127.0.0.1"), Some(2181))
+    );
+    let refusal = Case::with(&format!("clientPortAddress=10.0.0.1\n{line}")).refusal();
+    assert!(
+        refusal.contains("in static config file is 10.0.0.1:2181"),
+        "{refusal}"
+    );
+    let refusal = Case::new(&format!("dataDir=DIR\nclientPort=2182\n{line}")).refusal();
+    assert!(
+        refusal.contains("in its server line it is 127.0.0.1:2181"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_dynamic_file_gives_the_server_line() {
+    let case = Case::new("dataDir=DIR\ndynamicConfigFile=DIR/zoo.cfg.dynamic.100000000\n");
+    let dynamic = "zoo.cfg.dynamic.100000000";
+    case.write(dynamic, "server.5=h:1:2:participant;0.0.0.0:2183");
+    assert_eq!(
+        (case.config().my_id, case.config().client_port),
+        (5, Some(2183))
+    );
+    case.write(dynamic, "tickTime=1");
+    assert_eq!(case.refusal(), "Unrecognised parameter: tickTime");
+    case.write(dynamic, "version=1");
+    assert_eq!(case.refusal(), "dynamic file shouldn't have version inside");
+    case.write(
+        "zoo.cfg",
+        "dataDir=DIR\nserver.1=h:1:2\ndynamicConfigFile=DIR/zoo.cfg.dynamic.100000000\n",
+    );
+    assert_eq!(
+        case.refusal(),
+        "parameter: server.1 must be in a separate dynamic config file"
+    );
+}
+
+#[test]
+fn options_of_java_count_as_java_would_count_them() {
+    let mut case = Case::with("skipACL=no\n");
+    case.environment = Environment {
+        server_jvmflags: Some(
+            "-Xmx1g -Djute.maxbuffer=100 -Dzookeeper.enforceQuota=true".to_owned(),
+        ),
+        jvmflags: Some(
+            "-Djute.maxbuffer=200 -Dzookeeper.skipACL=yes -Dzookeeper.clientPort=1 -DtickTime=1"
+                .to_owned(),
+        ),
+    };
+    let config = case.config();
+    assert_eq!(config.max_frame, 200, "JVMFLAGS come last");
+    assert!(config.enforce_quota);
+    assert!(!config.skip_acl, "the file wins where both are read");
+    assert_eq!(
+        (config.client_port, config.tick_time_ms),
+        (Some(2181), 3000),
+        "these are read in the file alone"
+    );
+    case.overrides.properties = vec![("jute.maxbuffer".to_owned(), "300".to_owned())];
+    assert_eq!(
+        case.config().max_frame,
+        300,
+        "the command line comes last of all"
+    );
+    case.write("zoo.cfg", "dataDir=DIR\njute.maxbuffer=400\n");
+    assert_eq!(
+        case.config().max_frame,
+        300,
+        "what ZooKeeper reads as an option alone wins over the file"
+    );
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let mut case = Case::with(
+        "tickTime=1000\nmaxClientCnxns=1\njute.maxbuffer=100\n4lw.commands.whitelist=*\n",
+    );
+    case.write("myid", "not read");
+    let data_dir = case.folder.path().join("other");
+    case.overrides = Overrides {
+        client_port: Some(0),
+        client_address: Some("::1".to_owned()),
+        data_dir: Some(data_dir.clone()),
+        tick_time_ms: Some(100),
+        max_session_timeout_ms: Some(5000),
+        max_client_cnxns: Some(2),
+        max_cnxns: Some(3),
+        max_frame: Some(5000),
+        four_letter_whitelist: Some("ruok".to_owned()),
+        my_id: Some(9),
+        ..Overrides::default()
+    };
+    let config = case.config();
+    assert_eq!(
+        (config.client_port, config.client_address.as_deref()),
+        (Some(0), Some("::1"))
+    );
+    assert_eq!((config.data_dir, config.my_id), (data_dir, 9));
+    assert_eq!(
+        (
+            config.tick_time_ms,
+            config.min_session_timeout_ms,
+            config.max_session_timeout_ms
+        ),
+        (100, 200, 5000)
+    );
+    assert_eq!(
+        (config.max_client_cnxns, config.max_cnxns, config.max_frame),
+        (2, 3, 5000)
+    );
+    assert_eq!(config.four_letter_whitelist.as_deref(), Some("ruok"));
+}
+
+#[test]
+fn a_working_spelling_wins_over_the_manuals() {
+    let case = Case::with("throttled_op_wait_time=1\nthrottledOpWaitTime=0\n");
+    let remarks = case.remarks();
+    assert!(
+        remarks
+            .iter()
+            .any(|remark| remark.text.starts_with("throttled_op_wait_time ")),
+        "{remarks:?}"
+    );
+}
+
+#[test]
+fn files_that_people_run_are_accepted() {
+    let docker = "dataDir=DIR\ndataLogDir=DIR/log\ntickTime=2000\ninitLimit=5\nsyncLimit=2\n\
+                  autopurge.snapRetainCount=3\nautopurge.purgeInterval=0\nmaxClientCnxns=60\nstandaloneEnabled=true\n\
+                  admin.enableServer=true\nserver.1=localhost:2888:3888;2181\n";
+    let case = Case::new(docker);
+    case.write("myid", "1\n");
+    assert_eq!(case.config().client_port, Some(2181));
+    let kafka = "# comment\ndataDir=DIR\n# the port\nclientPort=2181\nmaxClientCnxns=0\nadmin.enableServer=false\n";
+    assert_eq!(Case::new(kafka).config().tick_time_ms, 3000);
+    let kazoo = "\ntickTime=2000\ndataDir=DIR\nclientPort=20000\nsecureClientPort=20001\nmaxClientCnxns=0\n\
+                 admin.serverPort=20002\nserverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\
+                 authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n\
+                 ssl.keyStore.location=DIR/k.jks\nssl.keyStore.password=apassword\n\
+                 ssl.trustStore.location=DIR/t.jks\nssl.trustStore.password=apassword\n\n";
+    assert_eq!(Case::new(kazoo).config().max_client_cnxns, 0);
+}
