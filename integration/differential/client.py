@@ -10,11 +10,11 @@ HOST = "127.0.0.1"
 ZERO_PASSWD = bytes(16)
 
 
-class Closed(Exception):
+class Closed(OSError):
     """The server closed the connection."""
 
 
-class TimedOut(Exception):
+class TimedOut(OSError):
     """The server neither answered nor closed in time."""
 
 

@@ -6,6 +6,7 @@ the other. Everything stays on 127.0.0.1.
 
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import struct
@@ -111,6 +112,10 @@ class ServerProcess:
         else:
             self.stop()
         return self.start(timeout)
+
+    def wipe(self):
+        """Removes everything the stopped server has stored."""
+        shutil.rmtree(self.data_dir / "data", ignore_errors=True)
 
     def log_tail(self, size=4000):
         if not self.log_path.exists():
