@@ -9,6 +9,7 @@ mod remark;
 mod resolve;
 mod servers;
 mod settings;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -41,9 +42,11 @@ pub struct ServerConfig {
     /// Connections of all clients; 0 for no bound. `maxCnxns`.
     pub max_cnxns: u32,
     /// Greatest request, bytes. `jute.maxbuffer`.
-    pub max_frame: u32,
-    /// Length of the accept queue; -1 for the system's choice. `clientPortListenBacklog`.
-    pub client_port_listen_backlog: i32,
+    pub max_frame: usize,
+    /// Whether the digest scheme is there. `DigestAuthenticationProvider.enabled`.
+    pub digest_enabled: bool,
+    /// Length of the accept queue; `None` for the server's choice. `clientPortListenBacklog`.
+    pub client_port_listen_backlog: Option<u32>,
     /// Four-letter words to answer, as text; `None` if not set. `4lw.commands.whitelist`.
     pub four_letter_whitelist: Option<String>,
     /// Whether read-only mode is on, which allows the word `isro`. `readonlymode.enabled`.
@@ -57,31 +60,23 @@ pub struct ServerConfig {
     /// Whether the reconfig request is allowed. `reconfigEnabled`.
     pub reconfig_enabled: bool,
     /// Time between looks for containers and TTL znodes to delete, ms, at least 1. `znode.container.checkIntervalMs`.
-    pub container_check_interval_ms: u32,
+    pub container_check_interval_ms: u64,
     /// Containers and TTL znodes deleted in a minute, at most; at least 1. `znode.container.maxPerMinute`.
     pub container_max_per_minute: u32,
     /// Age at which a container that never had a child is deleted, ms; 0 keeps it.
     /// `znode.container.maxNeverUsedIntervalMs`.
-    pub container_max_never_used_ms: u32,
+    pub container_max_never_used_ms: i64,
     /// Time after which a connection without a session is closed, ms, at least 1. `nio.sessionlessCnxnTimeout`.
-    pub sessionless_timeout_ms: u32,
+    pub sessionless_timeout_ms: u64,
     /// Unanswered requests of all clients at which busy sockets are not read, at least 1. `globalOutstandingLimit`.
     pub global_outstanding_limit: u32,
     /// Whether a write is on the disk before it is acknowledged. `forceSync`.
     pub force_sync: bool,
-    /// Whether clients must prove an identity. `enforce.auth.enabled`, `enforce.auth.schemes`.
-    pub enforce_auth: EnforceAuth,
+    /// Schemes of which a client must prove an identity of one before it may do anything, each with a provider; empty
+    /// to demand none. `enforce.auth.enabled`, `enforce.auth.schemes`.
+    pub enforce_auth_schemes: Vec<String>,
     /// The member's id, 0 to 254: the file `myid` in the data directory, else the `server.N` line, else 1.
     pub my_id: u64,
-}
-
-/// Whether clients must prove an identity before they may do anything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EnforceAuth {
-    /// Whether they must.
-    pub enabled: bool,
-    /// Schemes of which one is demanded; there is a provider for each if `enabled`.
-    pub schemes: Vec<String>,
 }
 
 /// Settings from the command line; each one that is given wins over the file.
@@ -106,7 +101,7 @@ pub struct Overrides {
     /// See [`ServerConfig::max_cnxns`].
     pub max_cnxns: Option<u32>,
     /// See [`ServerConfig::max_frame`].
-    pub max_frame: Option<u32>,
+    pub max_frame: Option<usize>,
     /// See [`ServerConfig::four_letter_whitelist`].
     pub four_letter_whitelist: Option<String>,
     /// See [`ServerConfig::my_id`].

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::keys;
 use super::remark::{ConfigError, Remark};
 use super::servers::{self, ServerLine};
 use super::settings::Settings;
-use super::{EnforceAuth, Overrides, ServerConfig};
+use super::{Overrides, ServerConfig};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 2] = ["digest", "ip"];
@@ -17,6 +18,8 @@ const PROVIDERS: [&str; 2] = [
 ];
 /// The greatest member id: ids are the first byte of session ids, and the next one marks TTL znodes.
 const GREATEST_ID: u64 = 254;
+/// The greatest number a Java `int` holds.
+const GREATEST_NUMBER: i64 = i32::MAX as i64;
 /// The least request bound with which a client can still open a session.
 const LEAST_FRAME: i64 = 64;
 
@@ -54,9 +57,10 @@ pub(super) fn resolve(
         min_session_timeout_ms,
         max_session_timeout_ms,
         max_client_cnxns: reader.strict_count("maxClientCnxns")?,
-        max_cnxns: reader.loose("maxCnxns", 0, u32::MAX)?,
-        max_frame: reader.loose("jute.maxbuffer", LEAST_FRAME, u32::MAX / 2)?,
-        client_port_listen_backlog: reader.strict("clientPortListenBacklog")?,
+        max_cnxns: reader.loose("maxCnxns", 0, GREATEST_NUMBER)?,
+        max_frame: reader.loose("jute.maxbuffer", LEAST_FRAME, GREATEST_NUMBER)?,
+        client_port_listen_backlog: backlog(reader.strict("clientPortListenBacklog")?),
+        digest_enabled: reader.is_true("DigestAuthenticationProvider.enabled"),
         four_letter_whitelist: settings.get("4lw.commands.whitelist").map(str::to_owned),
         read_only_mode: reader.is_true("readonlymode.enabled"),
         super_digest: settings
@@ -68,18 +72,22 @@ pub(super) fn resolve(
         container_check_interval_ms: reader.loose(
             "znode.container.checkIntervalMs",
             1,
-            u32::MAX,
+            GREATEST_NUMBER,
         )?,
-        container_max_per_minute: reader.loose("znode.container.maxPerMinute", 1, u32::MAX)?,
+        container_max_per_minute: reader.loose(
+            "znode.container.maxPerMinute",
+            1,
+            GREATEST_NUMBER,
+        )?,
         container_max_never_used_ms: reader.loose(
             "znode.container.maxNeverUsedIntervalMs",
             0,
-            u32::MAX,
+            GREATEST_NUMBER,
         )?,
-        sessionless_timeout_ms: reader.loose("nio.sessionlessCnxnTimeout", 1, u32::MAX)?,
-        global_outstanding_limit: reader.loose("globalOutstandingLimit", 1, u32::MAX)?,
+        sessionless_timeout_ms: reader.loose("nio.sessionlessCnxnTimeout", 1, GREATEST_NUMBER)?,
+        global_outstanding_limit: reader.loose("globalOutstandingLimit", 1, GREATEST_NUMBER)?,
         force_sync: reader.force_sync(),
-        enforce_auth: reader.enforce_auth()?,
+        enforce_auth_schemes: reader.enforced_schemes()?,
         my_id,
     })
 }
@@ -219,7 +227,7 @@ impl Reader<'_> {
         syncs
     }
 
-    fn enforce_auth(&mut self) -> Result<EnforceAuth, ConfigError> {
+    fn enforced_schemes(&mut self) -> Result<Vec<String>, ConfigError> {
         self.remark_providers();
         if self.is_true("sessionRequireClientSASLAuth") {
             return Err(no_provider("sessionRequireClientSASLAuth", "sasl"));
@@ -239,13 +247,16 @@ impl Reader<'_> {
                 "enforce.auth.enabled is true, but enforce.auth.schemes names none",
             ));
         }
+        let digest = self.is_true("DigestAuthenticationProvider.enabled");
+        let is_provided =
+            |scheme: &str| SCHEMES.contains(&scheme) && (digest || scheme != "digest");
         if let Some(scheme) = schemes
             .iter()
-            .find(|scheme| enabled && !SCHEMES.contains(&scheme.as_str()))
+            .find(|scheme| enabled && !is_provided(scheme))
         {
             return Err(no_provider("enforce.auth.schemes", scheme));
         }
-        Ok(EnforceAuth { enabled, schemes })
+        Ok(if enabled { schemes } else { Vec::new() })
     }
 
     fn remark_providers(&mut self) {
@@ -273,19 +284,24 @@ impl Reader<'_> {
 
     /// A number that ZooKeeper reads as a system property: decimal, hexadecimal or octal as Java writes it, and the
     /// default if it is no number. A number out of bounds is treated as none.
-    fn loose(&mut self, name: &str, least: i64, greatest: u32) -> Result<u32, ConfigError> {
-        let default = super::keys::find(name).map_or("", |key| key.default);
+    fn loose<T>(&mut self, name: &str, least: i64, greatest: i64) -> Result<T, ConfigError>
+    where
+        T: TryFrom<i64>,
+    {
+        let number = |text| {
+            let value = decode(text).filter(|value| (least..=greatest).contains(value))?;
+            T::try_from(value).ok()
+        };
         let text = self.settings.get_or_default(name);
-        let value = decode(text).filter(|value| *value >= least && *value <= i64::from(greatest));
-        if let Some(value) = value.and_then(|value| u32::try_from(value).ok()) {
+        if let Some(value) = number(text) {
             return Ok(value);
         }
+        let default = keys::find(name).map_or("", |key| key.default);
         self.remarks.push(Remark::warn(format!(
             "{name}: {text} is not a number from {least} to {greatest}; using {default}"
         )));
-        default
-            .parse()
-            .map_err(|_| ConfigError::invalid(format!("{name}: {text} is not a number")))
+        number(default)
+            .ok_or_else(|| ConfigError::invalid(format!("{name}: {text} is not a number")))
     }
 
     fn is_true(&self, name: &str) -> bool {
@@ -305,6 +321,11 @@ impl Reader<'_> {
             ))),
         }
     }
+}
+
+/// ZooKeeper says -1 for the system's choice, and a queue of length 0 is none.
+fn backlog(length: i32) -> Option<u32> {
+    u32::try_from(length).ok().filter(|length| *length > 0)
 }
 
 /// Remarks on a path that depends on the working directory, unless it begins with `./` to say that this is meant.

@@ -75,7 +75,8 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         max_client_cnxns: 60,
         max_cnxns: 0,
         max_frame: 1_048_575,
-        client_port_listen_backlog: -1,
+        client_port_listen_backlog: None,
+        digest_enabled: true,
         four_letter_whitelist: None,
         read_only_mode: false,
         super_digest: None,
@@ -88,7 +89,7 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         sessionless_timeout_ms: 10_000,
         global_outstanding_limit: 1000,
         force_sync: true,
-        enforce_auth: EnforceAuth::default(),
+        enforce_auth_schemes: Vec::new(),
         my_id: 1,
     };
     let (config, remarks) = case.load().expect("accepted");
@@ -118,11 +119,11 @@ fn every_honoured_key_arrives() {
         "tickTime : 500\ndataDir DIR\ndataLogDir=DIR/log\nclientPort=0\nclientPortAddress=127.0.0.1\n\
          maxClientCnxns=7\nmaxCnxns=8\nminSessionTimeout=9\nmaxSessionTimeout=10\nclientPortListenBacklog=11\n\
          jute.maxbuffer=0xfff\n4lw.commands.whitelist=ruok, stat\nreadonlymode.enabled=true\n\
-         DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=\nskipACL=yes\n\
+         DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=\nskipACL=yes\nDigestAuthenticationProvider.enabled=false\n\
          enforceQuota=TRUE\nreconfigEnabled=true\nznode.container.checkIntervalMs=12\n\
          znode.container.maxPerMinute=13\nznode.container.maxNeverUsedIntervalMs=0\n\
          nio.sessionlessCnxnTimeout=14\nglobalOutstandingLimit=15\nforceSync=no\ndatadir.autocreate=false\n\
-         enforce.auth.enabled=true\nenforce.auth.schemes=digest, ip\n",
+         enforce.auth.enabled=true\nenforce.auth.schemes=ip\n",
     );
     let data_dir = config.folder.path().to_owned();
     let expected = ServerConfig {
@@ -137,7 +138,8 @@ fn every_honoured_key_arrives() {
         max_client_cnxns: 7,
         max_cnxns: 8,
         max_frame: 0xfff,
-        client_port_listen_backlog: 11,
+        client_port_listen_backlog: Some(11),
+        digest_enabled: false,
         four_letter_whitelist: Some("ruok, stat".to_owned()),
         read_only_mode: true,
         super_digest: Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU=".to_owned()),
@@ -150,10 +152,7 @@ fn every_honoured_key_arrives() {
         sessionless_timeout_ms: 14,
         global_outstanding_limit: 15,
         force_sync: false,
-        enforce_auth: EnforceAuth {
-            enabled: true,
-            schemes: vec!["digest".to_owned(), "ip".to_owned()],
-        },
+        enforce_auth_schemes: vec!["ip".to_owned()],
         my_id: 1,
     };
     assert_eq!(config.config(), expected);

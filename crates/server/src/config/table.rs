@@ -1,0 +1,247 @@
+//! The table of keys itself; [`super::keys`] says what its columns mean.
+
+use super::keys::Place::{Bare, File, Property};
+use super::keys::Policy::{Accepted, Honoured, Mapped, Refused, Warned};
+use super::keys::{Key, Section};
+
+/// The whole table.
+pub const SECTIONS: &[Section] = &[
+    Section {
+        title: "Core",
+        keys: CORE,
+    },
+    Section {
+        title: "Storage and durability",
+        keys: STORAGE,
+    },
+    Section {
+        title: "Ensemble and election",
+        keys: ENSEMBLE,
+    },
+    Section {
+        title: "Connections and requests",
+        keys: CONNECTIONS,
+    },
+    Section {
+        title: "Features",
+        keys: FEATURES,
+    },
+    Section {
+        title: "Authentication and access",
+        keys: ACCESS,
+    },
+    Section {
+        title: "TLS",
+        keys: TLS,
+    },
+    Section {
+        title: "Monitoring and administration",
+        keys: MONITORING,
+    },
+    Section {
+        title: "Java runtime",
+        keys: RUNTIME,
+    },
+];
+
+const LONE: &str = "concerns ensembles; this version runs one member";
+const NO_TLS: &str = "TLS is not there yet";
+const NO_SASL: &str = "SASL is not there yet";
+const NO_HTTP: &str = "the HTTP endpoint is not there yet; `mntr` gives the metrics";
+const NO_THROTTLE: &str = "this throttle is not there; queues are bounded by other means";
+const OWN_THREADS: &str = "tunes threads or buffers of the Java server";
+const OWN_LOG: &str =
+    "tunes snapshots and logs of the Java server; checkpoints here follow the bytes changed";
+
+#[rustfmt::skip]
+const CORE: &[Key] = &[
+    Key::new(Honoured, File, "tickTime", "3000", "unit of the session bounds, ms; without a file 2000"),
+    Key::new(Honoured, File, "dataDir", "", "where the data lies; required in a file"),
+    Key::new(Honoured, File, "dataLogDir", "", "where the log lies, if apart from the data"),
+    Key::new(Honoured, File, "clientPort", "", "TCP port for clients; 0 lets the system choose; absent in a file: none"),
+    Key::new(Honoured, File, "clientPortAddress", "", "address to listen on; all if absent; needs `clientPort`"),
+    Key::new(Warned, File, "secureClientPort", "", NO_TLS),
+    Key::new(Warned, File, "secureClientPortAddress", "", NO_TLS),
+    Key::new(Honoured, File, "maxClientCnxns", "60", "connections from one IP address; 0 for no bound"),
+    Key::new(Honoured, Property, "maxCnxns", "0", "connections of all clients; 0 for no bound"),
+    Key::new(Honoured, File, "minSessionTimeout", "-1", "shortest session timeout granted, ms; -1 for 2 ticks"),
+    Key::new(Honoured, File, "maxSessionTimeout", "-1", "longest session timeout granted, ms; -1 for 20 ticks"),
+    Key::new(Honoured, File, "clientPortListenBacklog", "-1", "length of the accept queue; -1 for the system's choice"),
+    Key::new(Accepted, Property, "serverCnxnFactory", "", "names a Java class; there is one kind of listener"),
+    Key::new(Accepted, Property, "clientTcpKeepAlive", "false", "keep-alive of client sockets is not there yet"),
+    Key::new(Honoured, Bare, "jute.maxbuffer", "1048575", "greatest request, bytes; read in the file too"),
+    Key::new(Accepted, Property, "jute.maxbuffer.extrasize", "", "what the server writes itself has no such bound"),
+];
+
+#[rustfmt::skip]
+const STORAGE: &[Key] = &[
+    Key::new(Accepted, Property, "snapCount", "100000", OWN_LOG),
+    Key::new(Accepted, Property, "snapSizeLimitInKb", "4194304", OWN_LOG),
+    Key::new(Accepted, Property, "txnLogSizeLimitInKb", "-1", OWN_LOG),
+    Key::new(Accepted, Property, "preAllocSize", "65536", OWN_LOG),
+    Key::new(Honoured, Property, "forceSync", "yes", "`no` acknowledges writes before they are on the disk"),
+    Key::new(Accepted, Property, "fsync.warningthresholdms", "1000", "slow syncs are not counted yet"),
+    Key::new(Accepted, Property, "flushDelay", "0", "writes that wait together share one sync by themselves"),
+    Key::new(Accepted, Property, "maxWriteQueuePollTime", "", "writes that wait together share one sync by themselves"),
+    Key::new(Accepted, Property, "maxBatchSize", "1000", "batches are bounded by bytes"),
+    Key::new(Accepted, Property, "commitLogCount", "500", LONE),
+    Key::new(Accepted, Property, "snapshotSizeFactor", "0.33", LONE),
+    Key::new(Accepted, Property, "forceSnapshotSync", "false", LONE),
+    Key::new(Accepted, Property, "snapshot.compression.method", "", OWN_LOG),
+    Key::new(Accepted, Property, "snapshot.trust.empty", "false", OWN_LOG),
+    Key::new(Accepted, Property, "serializeLastProcessedZxid.enabled", "true", OWN_LOG),
+    Key::new(Accepted, Property, "digest.enabled", "true", "the digest of the tree is always kept"),
+    Key::new(Accepted, Property, "closeSessionTxn.enabled", "true", "a session's end always names its znodes"),
+    Key::new(Honoured, Property, "datadir.autocreate", "true", "`false`: a missing directory stops the start"),
+    Key::new(Accepted, Property, "db.autocreate", "true", LONE),
+    Key::new(Accepted, File, "autopurge.snapRetainCount", "3", "what a checkpoint replaces goes by itself"),
+    Key::new(Accepted, File, "autopurge.purgeInterval", "0", "what a checkpoint replaces goes by itself"),
+    Key::new(Accepted, File, "syncEnabled", "true", LONE),
+    Key::new(Accepted, Property, "observer.syncEnabled", "true", LONE),
+    Key::new(Accepted, Property, "intBufferStartingSizeBytes", "1024", OWN_THREADS),
+    Key::new(Warned, Property, "testingonly.initialZxid", "", "a hook for ZooKeeper's own tests"),
+];
+
+#[rustfmt::skip]
+const ENSEMBLE: &[Key] = &[
+    Key::new(Mapped, File, "server.*", "", "one line gives the member its id and client address; more are refused"),
+    Key::new(Accepted, File, "group.*", "", LONE),
+    Key::new(Accepted, File, "weight.*", "", LONE),
+    Key::new(Mapped, File, "dynamicConfigFile", "", "its `server.N` line is read; the file is not written"),
+    Key::new(Accepted, File, "initLimit", "", LONE),
+    Key::new(Accepted, File, "syncLimit", "", LONE),
+    Key::new(Accepted, File, "connectToLearnerMasterLimit", "", LONE),
+    Key::new(Refused, File, "electionAlg", "3", "only 3 has a meaning"),
+    Key::new(Accepted, File, "peerType", "participant", LONE),
+    Key::new(Accepted, File, "standaloneEnabled", "true", "one member is an ensemble of one in either case"),
+    Key::new(Honoured, File, "reconfigEnabled", "false", "allows the reconfig request; with one member it is refused later"),
+    Key::new(Accepted, File, "quorumListenOnAllIPs", "false", LONE),
+    Key::new(Accepted, Property, "leaderServes", "yes", LONE),
+    Key::new(Accepted, Property, "observerMasterPort", "0", LONE),
+    Key::new(Accepted, Property, "observerMaster.sizeLimit", "33554432", LONE),
+    Key::new(Accepted, Property, "observer.reconnectDelayMs", "0", LONE),
+    Key::new(Accepted, Property, "observer.election.DelayMs", "200", LONE),
+    Key::new(Accepted, Property, "cnxTimeout", "5000", LONE),
+    Key::new(Accepted, Property, "quorumCnxnTimeoutMs", "-1", LONE),
+    Key::new(Accepted, Property, "quorum.cnxn.threads.size", "20", OWN_THREADS),
+    Key::new(Accepted, Property, "fastleader.*", "", LONE),
+    Key::new(Accepted, Property, "leader.maxTimeToWaitForEpoch", "-1", LONE).or(&["maxTimeToWaitForEpoch"]),
+    Key::new(Accepted, Property, "leader.maxConcurrentSnapSyncs", "10", LONE).or(&["maxConcurrentSnapSyncs"]),
+    Key::new(Accepted, Property, "leader.maxConcurrentDiffSyncs", "100", LONE).or(&["maxConcurrentDiffSyncs"]),
+    Key::new(Accepted, Property, "leader.ackLoggingFrequency", "1000", LONE),
+    Key::new(Accepted, Property, "leader.closeSocketAsync", "false", LONE),
+    Key::new(Accepted, Property, "learner.closeSocketAsync", "false", LONE),
+    Key::new(Accepted, Property, "learner.asyncSending", "false", LONE),
+    Key::new(Accepted, Bare, "leader.nodelay", "true", LONE),
+    Key::new(Accepted, Bare, "follower.nodelay", "true", LONE),
+    Key::new(Accepted, Property, "leaderConnectDelayDuringRetryMs", "100", LONE),
+    Key::new(Accepted, Property, "electionPortBindRetry", "3", LONE),
+    Key::new(Accepted, Property, "tcpKeepAlive", "false", LONE),
+    Key::new(Accepted, Property, "multiAddress.*", "", LONE),
+    Key::new(Refused, File, "oraclePath", "", "an oracle that decides who has the quorum is not there"),
+    Key::new(Accepted, Property, "skipLearnerRequestToNextProcessor", "false", OWN_THREADS),
+    Key::new(Accepted, Property, "follower.skipLearnerRequestToNextProcessor", "false", OWN_THREADS),
+    Key::new(Accepted, Property, "forward_learner_requests_to_commit_processor_disabled", "false", OWN_THREADS),
+    Key::new(Warned, File, "quorum.auth.*", "", "members do not authenticate each other yet"),
+];
+
+#[rustfmt::skip]
+const CONNECTIONS: &[Key] = &[
+    Key::new(Honoured, Property, "globalOutstandingLimit", "1000", "unanswered requests at which busy sockets are not read"),
+    Key::new(Accepted, Property, "request_throttle_max_requests", "0", NO_THROTTLE).or(&["requestThrottleLimit"]),
+    Key::new(Accepted, Property, "request_throttle_stall_time", "100", NO_THROTTLE).or(&["requestThrottleStallTime"]),
+    Key::new(Accepted, Property, "request_throttle_drop_stale", "true", NO_THROTTLE).or(&["requestThrottleDropStale"]),
+    Key::new(Accepted, Property, "request_stale_latency_check", "false", NO_THROTTLE).or(&["requestStaleLatencyCheck"]),
+    Key::new(Accepted, Property, "request_stale_connection_check", "true", NO_THROTTLE).or(&["requestStaleConnectionCheck"]),
+    Key::new(Accepted, Property, "request_throttler.shutdownTimeout", "10000", NO_THROTTLE),
+    Key::new(Accepted, Property, "throttled_op_wait_time", "0", NO_THROTTLE).or(&["throttledOpWaitTime"]),
+    Key::new(Accepted, Property, "largeRequestThreshold", "-1", NO_THROTTLE),
+    Key::new(Accepted, Property, "largeRequestMaxBytes", "104857600", NO_THROTTLE),
+    Key::new(Accepted, Property, "connection_throttle_tokens", "0", NO_THROTTLE).or(&["connectionMaxTokens"]),
+    Key::new(Accepted, Property, "connection_throttle_fill_time", "1", NO_THROTTLE).or(&["connectionTokenFillTime"]),
+    Key::new(Accepted, Property, "connection_throttle_fill_count", "1", NO_THROTTLE).or(&["connectionTokenFillCount"]),
+    Key::new(Accepted, Property, "connection_throttle_freeze_time", "-1", NO_THROTTLE).or(&["connectionFreezeTime"]),
+    Key::new(Accepted, Property, "connection_throttle_drop_increase", "0.02", NO_THROTTLE).or(&["connectionDropIncrease"]),
+    Key::new(Accepted, Property, "connection_throttle_drop_decrease", "0.002", NO_THROTTLE).or(&["connectionDropDecrease"]),
+    Key::new(Accepted, Property, "connection_throttle_decrease_ratio", "0", NO_THROTTLE).or(&["connectionDecreaseRatio"]),
+    Key::new(Accepted, Property, "connection_throttle_*", "", NO_THROTTLE),
+    Key::new(Accepted, Property, "maxResponseCacheSize", "400", "replies are encoded from the tree, without a cache"),
+    Key::new(Accepted, Property, "maxGetChildrenResponseCacheSize", "400", "replies are encoded from the tree, without a cache"),
+    Key::new(Accepted, Property, "netty.server.outstandingHandshake.limit", "-1", NO_TLS).or(&["outstandingHandshake.limit"]),
+    Key::new(Accepted, Property, "netty.server.earlyDropSecureConnectionHandshakes", "false", NO_TLS),
+    Key::new(Accepted, Property, "netty.advancedFlowControl.enabled", "false", "a client that does not read is always bounded").or(&["advancedFlowControlEnabled"]),
+    Key::new(Honoured, Property, "nio.sessionlessCnxnTimeout", "10000", "ms after which a connection without a session is closed"),
+    Key::new(Accepted, Property, "nio.*", "", OWN_THREADS),
+    Key::new(Accepted, Property, "commitProcessor.*", "", OWN_THREADS),
+];
+
+#[rustfmt::skip]
+const FEATURES: &[Key] = &[
+    Key::new(Accepted, File, "localSessionsEnabled", "false", "every session is known to the whole cluster"),
+    Key::new(Accepted, File, "localSessionsUpgradingEnabled", "false", "every session is known to the whole cluster"),
+    Key::new(Accepted, Property, "extendedTypesEnabled", "true", "TTL znodes are always there"),
+    Key::new(Refused, Property, "emulate353TTLNodes", "false", "the encoding of owners in 3.5.3 would change what znodes mean"),
+    Key::new(Honoured, Bare, "znode.container.checkIntervalMs", "60000", "ms between looks for containers and TTL znodes to delete"),
+    Key::new(Honoured, Bare, "znode.container.maxPerMinute", "10000", "containers and TTL znodes deleted in a minute, at most"),
+    Key::new(Honoured, Bare, "znode.container.maxNeverUsedIntervalMs", "300000", "ms after which a container that never had a child goes; 0 keeps it"),
+    Key::new(Honoured, Bare, "readonlymode.enabled", "false", "a lone member always has its quorum; allows the word `isro`"),
+    Key::new(Honoured, Property, "enforceQuota", "false", "`true` refuses what goes over a hard quota"),
+    Key::new(Honoured, Property, "skipACL", "no", "`yes` turns access checks off"),
+    Key::new(Accepted, Property, "enableEagerACLCheck", "false", "access is checked when a write is applied"),
+    Key::new(Accepted, Property, "watchManagerName", "", OWN_THREADS),
+    Key::new(Accepted, Property, "watcherClean*", "", OWN_THREADS),
+    Key::new(Accepted, Property, "maxInProcessingDeadWatchers", "-1", OWN_THREADS),
+    Key::new(Accepted, Property, "bitHashCacheSize", "10", OWN_THREADS),
+    Key::new(Accepted, Property, "messageTracker.*", "", OWN_THREADS),
+    Key::new(Accepted, Property, "pathStats.*", "", "statistics by path are not there"),
+];
+
+#[rustfmt::skip]
+const ACCESS: &[Key] = &[
+    Key::new(Mapped, Property, "authProvider.*", "", "digest and ip are built in; any other class gives a warning"),
+    Key::new(Honoured, Property, "DigestAuthenticationProvider.enabled", "true", "`false` takes the digest scheme away"),
+    Key::new(Honoured, Property, "DigestAuthenticationProvider.superDigest", "", "`super:` and the base64 of the SHA-1 of `super:password`: who proves it may do everything"),
+    Key::new(Refused, Property, "DigestAuthenticationProvider.digestAlg", "SHA1", "another digest would make existing access lists match nobody"),
+    Key::new(Accepted, Property, "IPAuthenticationProvider.usexforwardedfor", "false", NO_HTTP),
+    Key::new(Warned, Property, "X509AuthenticationProvider.*", "", NO_TLS),
+    Key::new(Warned, Property, "superUser*", "", NO_SASL),
+    Key::new(Warned, Property, "SASLAuthenticationProvider.superPassword", "", NO_SASL),
+    Key::new(Warned, Property, "ensembleAuthName", "", "the ensemble scheme is not there"),
+    Key::new(Honoured, Property, "sessionRequireClientSASLAuth", "false", "short for the next two with the scheme sasl"),
+    Key::new(Honoured, Property, "enforce.auth.enabled", "false", "`true` demands that a client proves an identity"),
+    Key::new(Honoured, Property, "enforce.auth.schemes", "", "schemes of which one is demanded, with commas between"),
+    Key::new(Accepted, Property, "allowSaslFailedClients", "false", NO_SASL),
+    Key::new(Warned, Property, "letAnySaslUserDoX", "", NO_SASL),
+    Key::new(Accepted, Property, "kerberos.*", "", NO_SASL),
+    Key::new(Accepted, Property, "sasl.serverconfig", "Server", NO_SASL),
+    Key::new(Warned, Bare, "java.security.auth.login.config", "", NO_SASL),
+    Key::new(Accepted, File, "requireClientAuthScheme", "", "ZooKeeper does not read it either"),
+    Key::new(Accepted, File, "jaasLoginRenew", "", "ZooKeeper does not read it either"),
+    Key::new(Accepted, Property, "fips-mode", "true", NO_TLS),
+];
+
+#[rustfmt::skip]
+const TLS: &[Key] = &[
+    Key::new(Warned, File, "sslQuorum", "false", NO_TLS),
+    Key::new(Warned, File, "portUnification", "false", NO_TLS),
+    Key::new(Accepted, File, "sslQuorumReloadCertFiles", "false", NO_TLS),
+    Key::new(Warned, Property, "client.portUnification", "false", NO_TLS),
+    Key::new(Accepted, Property, "client.certReload", "false", NO_TLS),
+    Key::new(Accepted, Property, "ssl.*", "", NO_TLS),
+];
+
+#[rustfmt::skip]
+const MONITORING: &[Key] = &[
+    Key::new(Honoured, Property, "4lw.commands.whitelist", "", "words answered, with commas between, `*` for all; absent: those that only read and stay small"),
+    Key::new(Accepted, Property, "admin.*", "", NO_HTTP),
+    Key::new(Warned, File, "metricsProvider.className", "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider", NO_HTTP),
+    Key::new(Accepted, File, "metricsProvider.*", "", NO_HTTP),
+    Key::new(Warned, Property, "audit.enable", "false", "the audit log is not there yet"),
+    Key::new(Accepted, Property, "audit.impl.class", "", "the audit log is not there yet"),
+];
+
+#[rustfmt::skip]
+const RUNTIME: &[Key] = &[
+    Key::new(Accepted, Property, "jvm.pause.*", "", OWN_THREADS),
+    Key::new(Accepted, Property, "jmx.log4j.disable", "", "there is no JMX"),
+];
