@@ -21,7 +21,10 @@ pub(crate) fn address_identity(peer: IpAddr) -> Identity {
 fn address_text(peer: IpAddr) -> String {
     match peer.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => address.segments().map(|group| format!("{group:x}")).join(":"),
+        IpAddr::V6(address) => address
+            .segments()
+            .map(|group| format!("{group:x}"))
+            .join(":"),
     }
 }
 

@@ -261,8 +261,7 @@ impl Connection {
     /// `frame` is the whole event frame. Call it while the change is not visible to reads. True if it was
     /// appended.
     pub fn deliver(&mut self, frame: &[u8], acl: AclId, tree: &Tree) -> bool {
-        let readable =
-            || self.settings.skip_acl || tree.allows(acl, READ, &self.identities);
+        let readable = || self.settings.skip_acl || tree.allows(acl, READ, &self.identities);
         if self.close.is_some() || !readable() {
             return false;
         }

@@ -28,11 +28,11 @@ mod world;
 mod writes;
 
 pub use connection::{CloseReason, Connection, Pause, Received};
+pub use fired::{Fired, FiredEvent};
 pub use limits::Limits;
 pub use session_ids::{MemberOutOfRange, SessionIds};
 pub use settings::Settings;
 pub use stats::Stats;
 pub use watch_kinds::WatchKinds;
-pub use fired::{Fired, FiredEvent};
 pub use watch_table::{WatchCounts, WatchTable};
 pub use world::{ConnectionId, Growth, Proposals, SyncMode, Watches, World};

@@ -10,8 +10,8 @@ use crate::reply::put_stat;
 
 /// Operations are independent of each other: one that fails gives its own error. Watches are not left.
 pub(crate) fn multi_read(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), ErrorCode> {
-    let ops = multi::decode_reads(&mut Reader::new(body))
-        .map_err(|_| ErrorCode::MarshallingError)?;
+    let ops =
+        multi::decode_reads(&mut Reader::new(body)).map_err(|_| ErrorCode::MarshallingError)?;
     let start = cx.out.len();
     let frame = cx.begin(64);
     for op in &ops {

@@ -129,10 +129,7 @@ impl PendingQueue {
     /// Whether the last request is a sync whose barrier has not been passed. Nothing is queued behind
     /// one, so that no write can overtake the reads that follow it.
     pub fn waits_for_barrier(&self) -> bool {
-        matches!(
-            self.items.back(),
-            Some(Pending::Sync { passed: false, .. })
-        )
+        matches!(self.items.back(), Some(Pending::Sync { passed: false, .. }))
     }
 
     /// Marks that barrier as passed; false if there is none.

@@ -80,11 +80,7 @@ impl Connection {
         match op {
             Some((_, Route::Auth)) => return self.take_auth(xid, body),
             Some((_, Route::Sasl)) => return self.take_sasl(xid, body),
-            Some((
-                _,
-                Route::Serve(_) | Route::Sync | Route::Write | Route::Unknown,
-            ))
-            | None => {}
+            Some((_, Route::Serve(_) | Route::Sync | Route::Write | Route::Unknown)) | None => {}
         }
         if !self.has_required_identity() {
             frame::put_reply(
@@ -110,16 +106,17 @@ impl Connection {
         }
     }
 
-    fn take_ordered(
-        &mut self,
-        op: Op,
-        handler: Handler,
-        xid: i32,
-        body: &[u8],
-        world: &World<'_>,
-    ) {
+    fn take_ordered(&mut self, op: Op, handler: Handler, xid: i32, body: &[u8], world: &World<'_>) {
         if self.pending.is_empty() {
-            self.serve(op, handler, xid, body, self.identities.len(), world.now_ms, world);
+            self.serve(
+                op,
+                handler,
+                xid,
+                body,
+                self.identities.len(),
+                world.now_ms,
+                world,
+            );
         } else {
             let request = self.waiting(op, handler, xid, body, world);
             self.pending.push(Pending::Serve(request));

@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn ids_carry_member_and_time() {
-        let ids = SessionIds::new(3, 0x1_FF_1234_5678).expect("a member");
+        let ids = SessionIds::new(3, 0x01FF_1234_5678).expect("a member");
         assert_eq!(ids.next_id(), 0x03FF_1234_5678_0000);
         assert_eq!(ids.next_id(), 0x03FF_1234_5678_0001);
     }

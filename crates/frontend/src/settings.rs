@@ -68,7 +68,12 @@ mod tests {
     #[test]
     fn timeouts_are_clamped() {
         let settings = Settings::default();
-        for (wanted, given) in [(-5, 4_000), (1, 4_000), (10_000, 10_000), (1_000_000, 40_000)] {
+        for (wanted, given) in [
+            (-5, 4_000),
+            (1, 4_000),
+            (10_000, 10_000),
+            (1_000_000, 40_000),
+        ] {
             assert_eq!(settings.negotiate_timeout(wanted), given);
         }
     }

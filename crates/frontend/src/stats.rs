@@ -34,7 +34,9 @@ pub struct Stats {
 impl Stats {
     /// Mean latency, rounded down.
     pub fn avg_latency_ms(&self) -> u64 {
-        self.total_latency_ms.checked_div(self.answered).unwrap_or(0)
+        self.total_latency_ms
+            .checked_div(self.answered)
+            .unwrap_or(0)
     }
 
     /// Short name of the last operation as `cons` prints it.
@@ -112,7 +114,11 @@ mod tests {
         stats.answered(Op::GetData, 1, 9, 100, 104);
         stats.answered(Op::SetData, 2, 10, 100, 109);
         assert_eq!(
-            (stats.min_latency_ms, stats.avg_latency_ms(), stats.max_latency_ms),
+            (
+                stats.min_latency_ms,
+                stats.avg_latency_ms(),
+                stats.max_latency_ms
+            ),
             (4, 6, 9)
         );
         assert_eq!((stats.last_op_name(), stats.last_latency_ms), ("SETD", 9));

@@ -415,7 +415,10 @@ impl WatchTable {
             return;
         }
         let hash = connection_hash(self.connections[slot].id, self.seed);
-        if let Ok(entry) = self.connections_by_id.find_entry(hash, |found| *found == slot) {
+        if let Ok(entry) = self
+            .connections_by_id
+            .find_entry(hash, |found| *found == slot)
+        {
             entry.remove();
         }
         self.connections.remove(slot);
