@@ -66,8 +66,18 @@ impl Requests {
 
     /// Appends the next request.
     pub fn push(&mut self, wire: &mut Wire, xid: i32) -> Kind {
+        let op = self.encode();
+        wire.push_raw(xid, op, &self.scratch);
+        match op {
+            Op::GetData | Op::Exists | Op::GetChildren2 => Kind::Read,
+            _ => Kind::Write,
+        }
+    }
+
+    /// Puts the record of the next request into the scratch buffer.
+    fn encode(&mut self) -> Op {
         self.scratch.clear();
-        let op = match self.workload {
+        match self.workload {
             Workload::Get => self.read(Op::GetData),
             Workload::Exists => self.read(Op::Exists),
             Workload::Children => self.read(Op::GetChildren2),
@@ -75,11 +85,6 @@ impl Requests {
             Workload::Multi => self.multi(),
             Workload::Mixed => self.mixed(),
             Workload::Set | Workload::Watch | Workload::Sessions => self.set(),
-        };
-        wire.push_raw(xid, op, &self.scratch);
-        match op {
-            Op::GetData | Op::Exists | Op::GetChildren2 => Kind::Read,
-            _ => Kind::Write,
         }
     }
 
@@ -167,5 +172,84 @@ impl Requests {
         self.scratch.put_slice(&self.acl);
         self.scratch.put_i32(0);
         Op::Create
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use quenda_proto::records::{CreateRequest, GetDataRequest};
+    use quenda_proto::{Decode, Reader, multi};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    fn requests(words: &[&str]) -> Requests {
+        let line = Line::parse_from([&["bench"], words].concat());
+        line.args.check().expect("a line that makes sense");
+        Requests::new(&line.args, "/r", 3)
+    }
+
+    #[test]
+    fn reads_name_znodes_that_exist() {
+        let mut requests = requests(&["get", "--znodes", "150"]);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..5000 {
+            assert_eq!(requests.encode(), Op::GetData);
+            let record = GetDataRequest::decode(&mut Reader::new(&requests.scratch));
+            let path = record.expect("decodes").path.expect("a path");
+            seen.insert(path.into_owned());
+        }
+        assert_eq!(seen.len(), 150, "every znode is read some time");
+        assert!(seen.contains("/r/d0000001/n49"), "{seen:?}");
+    }
+
+    #[test]
+    fn a_mix_keeps_its_ratio() {
+        let mut requests = requests(&["mixed", "--read-ratio", "0.7"]);
+        let reads = (0..10_000).filter(|_| requests.encode() == Op::GetData);
+        let reads = reads.count();
+        assert!((6800..7200).contains(&reads), "{reads} reads of 10000");
+    }
+
+    #[test]
+    fn creates_make_each_folder_before_its_children_and_no_name_twice() {
+        let mut requests = requests(&["create", "--size", "5"]);
+        let mut seen = std::collections::BTreeSet::from(["/r".to_owned()]);
+        for _ in 0..2500 {
+            assert_eq!(requests.encode(), Op::Create);
+            let record = CreateRequest::decode(&mut Reader::new(&requests.scratch));
+            let path = record.expect("decodes").path.expect("a path").into_owned();
+            let (parent, _) = path.rsplit_once('/').expect("absolute");
+            assert!(seen.contains(parent), "{path} comes before {parent}");
+            assert!(seen.insert(path));
+        }
+    }
+
+    #[test]
+    fn transactions_hold_the_batch_and_a_failed_one_is_noticed() {
+        let mut requests = requests(&["multi", "--batch", "4"]);
+        assert_eq!(requests.encode(), Op::Multi);
+        let ops = multi::decode_writes(&mut Reader::new(&requests.scratch));
+        assert_eq!(ops.expect("decodes").len(), 4);
+        let (mut good, mut bad) = (BytesMut::new(), BytesMut::new());
+        multi::put_result_header(&mut good, Op::SetData);
+        multi::put_error(&mut bad, quenda_proto::ErrorCode::Ok);
+        let header = ReplyHeader::default();
+        assert!(requests.is_right(Kind::Write, header, &good));
+        assert!(!requests.is_right(Kind::Write, header, &bad));
+    }
+
+    #[test]
+    fn a_reply_of_the_wrong_length_is_noticed() {
+        let requests = requests(&["get", "--size", "10"]);
+        let header = ReplyHeader::default();
+        assert!(requests.is_right(Kind::Read, header, &[0; 82]));
+        assert!(!requests.is_right(Kind::Read, header, &[0; 81]));
     }
 }
