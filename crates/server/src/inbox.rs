@@ -3,26 +3,29 @@
 //! Commands of all connections are joined into one buffer under one short lock, so that handing over
 //! costs a copy and at most one wake-up, and the core takes everything that came in one go.
 
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use parking_lot::{Condvar, Mutex};
+use quenda_node::Member;
+
+/// A question that only the core thread can answer.
+pub type Question = Box<dyn FnOnce(&Member) + Send>;
 
 /// What came in since the last look.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Arrivals {
     /// Encoded commands, in order of arrival.
     pub commands: BytesMut,
     /// Number of the newest Ready whose entries are on disk, 0 if none.
     pub persisted: u64,
-    /// The log could not be written; the store has to be opened again.
-    pub log_failed: bool,
     /// Sessions that were heard.
     pub touched: Vec<i64>,
     /// Log index up to which a checkpoint is durable, 0 if none.
     pub checkpointed: u64,
-    /// A checkpoint could not be written.
-    pub checkpoint_failed: bool,
+    /// Questions about the member.
+    pub questions: Vec<Question>,
     /// The server is to stop.
     pub stop: bool,
 }
@@ -32,22 +35,24 @@ impl Arrivals {
         self.commands.is_empty()
             && self.persisted == 0
             && self.checkpointed == 0
-            && !self.log_failed
-            && !self.checkpoint_failed
+            && self.questions.is_empty()
             && !self.stop
     }
 }
 
 /// A queue with one reader, the core thread.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Inbox {
     state: Mutex<Arrivals>,
     wake: Condvar,
+    /// Bytes of commands that are not in the log yet; a hint, for connections to slow down.
+    backlog: AtomicUsize,
 }
 
 impl Inbox {
     /// Hands over encoded commands of one connection.
     pub fn submit(&self, commands: &[u8]) {
+        self.backlog.fetch_add(commands.len(), Ordering::Relaxed);
         self.put(|arrivals| arrivals.commands.extend_from_slice(commands));
     }
 
@@ -61,19 +66,25 @@ impl Inbox {
         self.put(|arrivals| arrivals.persisted = arrivals.persisted.max(number));
     }
 
-    /// The log writer gave up on its store.
-    pub fn log_failed(&self) {
-        self.put(|arrivals| arrivals.log_failed = true);
-    }
-
     /// A checkpoint up to this log index is durable.
     pub fn checkpointed(&self, index: u64) {
         self.put(|arrivals| arrivals.checkpointed = arrivals.checkpointed.max(index));
     }
 
-    /// A checkpoint could not be written.
-    pub fn checkpoint_failed(&self) {
-        self.put(|arrivals| arrivals.checkpoint_failed = true);
+    /// Asks the core thread; `None` when it does not answer within `patience`.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        question: impl FnOnce(&Member) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, answer) = std::sync::mpsc::sync_channel(1);
+        self.put(|arrivals| {
+            arrivals.questions.push(Box::new(move |member| {
+                // Whoever asked may have lost patience; then nobody wants the answer.
+                let _ = sender.send(question(member));
+            }));
+        });
+        answer.recv_timeout(patience).ok()
     }
 
     /// Asks the core to stop.
@@ -91,9 +102,14 @@ impl Inbox {
         }
     }
 
-    /// Bytes of commands that wait; connections slow down above a bound.
-    pub fn backlog_bytes(&self) -> usize {
-        self.state.lock().commands.len()
+    /// Whether more than `bytes` of commands wait for the core.
+    pub fn is_above(&self, bytes: usize) -> bool {
+        self.backlog.load(Ordering::Relaxed) > bytes
+    }
+
+    /// The core tells how many bytes of commands it holds itself, in front of the log.
+    pub fn set_queued(&self, bytes: usize) {
+        self.backlog.store(bytes, Ordering::Relaxed);
     }
 
     /// Waits for something to do, at most until `deadline`, and takes all of it.
@@ -108,10 +124,16 @@ impl Inbox {
     }
 }
 
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox")
+            .field("backlog", &self.backlog)
+            .finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

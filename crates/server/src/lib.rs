@@ -1,1 +1,27 @@
-//! quenda-server
+//! The server: threads, sockets and disks around one [`quenda_node::Member`].
+//!
+//! - the *core thread* ([`core`]) drives consensus and is the only one that changes the tree;
+//! - the *log writer* ([`log_writer`]) makes entries durable, many with one sync;
+//! - the *checkpointer* ([`checkpointer`]) writes the changed rows of the tree every few seconds;
+//! - tokio's workers serve the connections ([`connection_task`]): reads from the shared tree, writes handed
+//!   to the core through the [`inbox`].
+
+mod checkpointer;
+mod clock;
+pub mod config;
+mod connection_task;
+mod core;
+pub mod four_letter;
+mod inbox;
+mod limits;
+mod listener;
+mod log_writer;
+mod node_source;
+mod registry;
+mod run;
+mod shared;
+mod thread;
+mod traffic;
+mod watches;
+
+pub use run::{ServeError, serve};

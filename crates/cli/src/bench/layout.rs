@@ -82,8 +82,16 @@ impl Layout {
         self.client.submit(Op::Create, &request)
     }
 
+    /// Removes the znodes unless they are to be kept, and ends the session.
+    pub async fn finish(self, keep: bool) -> Result<()> {
+        if keep {
+            return Ok(self.client.close().await?);
+        }
+        self.remove().await
+    }
+
     /// Removes the root and the two levels below it, and ends the session.
-    pub async fn remove(self) -> Result<()> {
+    async fn remove(self) -> Result<()> {
         self.remove_all()
             .await
             .with_context(|| format!("cannot remove {}; it is left over", self.root))?;
@@ -112,11 +120,6 @@ impl Layout {
             version: -1,
         };
         self.client.submit(Op::Delete, &request)
-    }
-
-    /// Leaves the znodes and ends the session.
-    pub async fn keep(self) -> Result<()> {
-        Ok(self.client.close().await?)
     }
 }
 

@@ -1,83 +1,26 @@
 //! Closed loops: every connection keeps a number of requests in flight.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
-use hdrhistogram::Histogram;
+use anyhow::{Context, Result, anyhow, bail};
 use quenda_client::{Error, Wire, code_name};
 use quenda_proto::Op;
 use tokio::task::JoinSet;
 
 use super::args::BenchArgs;
 use super::layout::Layout;
-use super::process;
-use super::report::{Latency, Report, ServerUse};
+use super::observe::{Shared, Times, observe};
+use super::recorder::{Recorder, lock};
+use super::report::Report;
 use super::requests::{Kind, Requests};
 use super::{connect_options, runtime};
 
 /// How long a run waits at its end for the replies that are still due.
 const LAST_REPLIES: Duration = Duration::from_secs(30);
-
-/// Longest latency the histograms hold, in nanoseconds.
-const LONGEST_NS: u64 = 120_000_000_000;
-
-/// What all connections of a thread have found.
-pub struct Recorder {
-    pub read: Histogram<u64>,
-    pub write: Histogram<u64>,
-    pub errors: BTreeMap<String, u64>,
-    pub last_reply: Option<Instant>,
-}
-
-impl Recorder {
-    pub fn new() -> Recorder {
-        Recorder {
-            read: new_histogram(),
-            write: new_histogram(),
-            errors: BTreeMap::new(),
-            last_reply: None,
-        }
-    }
-
-    pub fn error(&mut self, why: String) {
-        *self.errors.entry(why).or_default() += 1;
-    }
-
-    fn merge(&mut self, other: &Recorder) -> Result<()> {
-        self.read.add(&other.read)?;
-        self.write.add(&other.write)?;
-        for (why, count) in &other.errors {
-            *self.errors.entry(why.clone()).or_default() += count;
-        }
-        self.last_reply = self.last_reply.max(other.last_reply);
-        Ok(())
-    }
-}
-
-/// A histogram of nanoseconds with three significant digits.
-pub fn new_histogram() -> Histogram<u64> {
-    let mut histogram =
-        Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are constants that fit");
-    histogram.auto(true);
-    histogram
-}
-
-/// When a run measures.
-#[derive(Clone, Copy)]
-struct Times {
-    from: Instant,
-    until: Instant,
-}
-
-/// What the threads share.
-struct Shared {
-    answered: AtomicU64,
-    failed: AtomicU64,
-}
 
 /// One thread's part of the connections.
 struct Part {
@@ -85,29 +28,35 @@ struct Part {
     recorder: Arc<Mutex<Recorder>>,
 }
 
-/// Runs the workload.
+/// Runs the workload. An interrupt (Ctrl-C) ends it early, and the znodes are removed all the same.
 pub fn run(args: &BenchArgs) -> Result<Report> {
-    let setup = runtime()?;
-    let layout = setup.block_on(Layout::make(args))?;
-    let result = measure(args, layout.root());
-    let cleanup = setup.block_on(async {
-        if args.keep {
-            layout.keep().await
-        } else {
-            layout.remove().await
+    runtime()?.block_on(async {
+        let layout = Layout::make(args).await?;
+        let result = interruptible(args, layout.root()).await;
+        if let Err(error) = layout.finish(args.keep).await {
+            eprintln!("{error:#}");
         }
-    });
-    if let Err(error) = cleanup {
-        eprintln!("{error:#}");
-    }
-    result
+        result
+    })
 }
 
-fn measure(args: &BenchArgs, root: &str) -> Result<Report> {
-    let shared = Arc::new(Shared {
-        answered: AtomicU64::new(0),
-        failed: AtomicU64::new(0),
-    });
+/// The load has threads of its own; this one keeps the session of the layout alive.
+async fn interruptible(args: &BenchArgs, root: &str) -> Result<Report> {
+    let shared = Arc::new(Shared::default());
+    let (args, root, theirs) = (args.clone(), root.to_owned(), Arc::clone(&shared));
+    let mut work = tokio::task::spawn_blocking(move || measure(&args, &root, &theirs));
+    tokio::select! {
+        result = &mut work => result?,
+        interrupt = tokio::signal::ctrl_c() => {
+            interrupt?;
+            shared.stopped.store(true, Ordering::Relaxed);
+            work.await??;
+            bail!("interrupted")
+        }
+    }
+}
+
+fn measure(args: &BenchArgs, root: &str, shared: &Arc<Shared>) -> Result<Report> {
     let (ready_sender, ready) = channel();
     let (done_sender, done) = channel();
     std::thread::scope(|scope| {
@@ -115,7 +64,7 @@ fn measure(args: &BenchArgs, root: &str) -> Result<Report> {
         for thread in 0..args.threads {
             let (start, started) = channel::<Times>();
             starts.push(start);
-            let (ready, done, shared) = (ready_sender.clone(), done_sender.clone(), &shared);
+            let (ready, done) = (ready_sender.clone(), done_sender.clone());
             scope.spawn(move || {
                 let outcome = run_thread(args, root, thread, &ready, &started, shared);
                 // The receiver lives until every thread has ended.
@@ -123,7 +72,7 @@ fn measure(args: &BenchArgs, root: &str) -> Result<Report> {
             });
         }
         drop((ready_sender, done_sender));
-        observe(args, &shared, &ready, starts, &done)
+        observe(args, shared, &ready, starts, &done)
     })
 }
 
@@ -238,7 +187,7 @@ impl Connection {
 
     fn fill(&mut self) {
         let now = Instant::now();
-        if now >= self.times.until {
+        if now >= self.times.until || self.shared.stopped.load(Ordering::Relaxed) {
             return;
         }
         while self.in_flight.len() < self.depth && self.left > 0 {
@@ -310,209 +259,5 @@ impl Connection {
         let unanswered = self.in_flight.len().max(1) as u64;
         self.shared.failed.fetch_add(unanswered, Ordering::Relaxed);
         *recorder.errors.entry(why).or_default() += unanswered;
-    }
-}
-
-pub fn lock(recorder: &Mutex<Recorder>) -> std::sync::MutexGuard<'_, Recorder> {
-    recorder
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// The main thread: starts the others, shows progress, measures processor time, adds up.
-fn observe(
-    args: &BenchArgs,
-    shared: &Shared,
-    ready: &Receiver<()>,
-    starts: Vec<Sender<Times>>,
-    done: &Receiver<Result<Recorder>>,
-) -> Result<Report> {
-    let mut outcomes = Outcomes::new(args.threads, done);
-    for _ in 0..args.threads {
-        // A thread that cannot connect ends without being ready; its reason is in its outcome.
-        if ready.recv_timeout(Duration::from_secs(120)).is_err() || outcomes.failed() {
-            drop(starts);
-            return Err(outcomes.first_error());
-        }
-    }
-    let from = Instant::now() + args.warmup();
-    let times = Times {
-        from,
-        until: from + args.duration(),
-    };
-    for start in &starts {
-        start.send(times).context("a thread has ended early")?;
-    }
-    let mut progress = Progress::new(shared);
-    outcomes.wait_until(times.from, &mut progress);
-    let before = Usage::now(args)?;
-    outcomes.wait_until(times.until, &mut progress);
-    let after = Usage::now(args)?;
-    let recorder = outcomes.collect(&mut progress)?;
-    let end = recorder.last_reply.unwrap_or(times.until).min(times.until);
-    // A run that ends by its number of requests is as long as it took; one that ends by time is not
-    // shortened because the last replies came a little before.
-    let seconds = match args.requests {
-        Some(_) => end.duration_since(times.from).as_secs_f64(),
-        None => args.duration,
-    };
-    Ok(report(
-        args,
-        &recorder,
-        seconds,
-        progress.each_second,
-        &before,
-        &after,
-    ))
-}
-
-/// Processor time and memory at one moment.
-pub struct Usage {
-    client_cpu: f64,
-    server: Option<(f64, u64)>,
-}
-
-impl Usage {
-    pub fn now(args: &BenchArgs) -> Result<Usage> {
-        let server = match args.server_pid {
-            Some(pid) => Some((
-                process::cpu_seconds(Some(pid))?,
-                process::resident_bytes(Some(pid))?,
-            )),
-            None => None,
-        };
-        Ok(Usage {
-            client_cpu: process::cpu_seconds(None)?,
-            server,
-        })
-    }
-}
-
-pub fn report(
-    args: &BenchArgs,
-    recorder: &Recorder,
-    seconds: f64,
-    each_second: Vec<u64>,
-    before: &Usage,
-    after: &Usage,
-) -> Report {
-    let operations = recorder.read.len() + recorder.write.len();
-    let latency = [("read", &recorder.read), ("write", &recorder.write)]
-        .into_iter()
-        .filter_map(|(name, histogram)| Some((name, Latency::of(histogram)?)));
-    let server = before.server.zip(after.server).map(|(before, after)| {
-        let cpu_seconds = after.0 - before.0;
-        ServerUse {
-            cpu_seconds,
-            cpu_us_per_operation: cpu_seconds * 1e6 / operations.max(1) as f64,
-            resident_bytes_at_start: before.1,
-            resident_bytes_at_end: after.1,
-        }
-    });
-    Report {
-        version: env!("CARGO_PKG_VERSION"),
-        settings: args.clone(),
-        connections: args.connections(),
-        seconds,
-        operations,
-        operations_per_second: operations as f64 / seconds.max(f64::MIN_POSITIVE),
-        errors: recorder.errors.clone(),
-        latency: latency.collect(),
-        each_second,
-        client_cpu_seconds: after.client_cpu - before.client_cpu,
-        server,
-    }
-}
-
-/// One line a second on standard error.
-struct Progress<'a> {
-    shared: &'a Shared,
-    next: Instant,
-    last: u64,
-    each_second: Vec<u64>,
-}
-
-impl<'a> Progress<'a> {
-    fn new(shared: &'a Shared) -> Self {
-        Progress {
-            shared,
-            next: Instant::now() + Duration::from_secs(1),
-            last: 0,
-            each_second: Vec::new(),
-        }
-    }
-
-    fn tick(&mut self) {
-        let answered = self.shared.answered.load(Ordering::Relaxed);
-        let count = answered - self.last;
-        self.last = answered;
-        self.next += Duration::from_secs(1);
-        self.each_second.push(count);
-        let second = self.each_second.len();
-        let failed = self.shared.failed.load(Ordering::Relaxed);
-        eprintln!("{second:4} s: {count:8} a second, {failed} failed");
-    }
-}
-
-/// The threads' results as they come in.
-struct Outcomes<'a> {
-    done: &'a Receiver<Result<Recorder>>,
-    expected: usize,
-    arrived: Vec<Result<Recorder>>,
-}
-
-impl<'a> Outcomes<'a> {
-    fn new(expected: usize, done: &'a Receiver<Result<Recorder>>) -> Self {
-        Outcomes {
-            done,
-            expected,
-            arrived: Vec::new(),
-        }
-    }
-
-    fn complete(&self) -> bool {
-        self.arrived.len() == self.expected
-    }
-
-    fn failed(&mut self) -> bool {
-        self.arrived.extend(self.done.try_iter());
-        self.arrived.iter().any(Result::is_err)
-    }
-
-    fn first_error(mut self) -> anyhow::Error {
-        self.arrived.extend(self.done.iter());
-        let mut errors = self.arrived.into_iter().filter_map(Result::err);
-        errors
-            .next()
-            .unwrap_or_else(|| anyhow!("not every connection was made within two minutes"))
-    }
-
-    /// Shows progress until that moment, or until every thread has ended.
-    fn wait_until(&mut self, moment: Instant, progress: &mut Progress<'_>) {
-        while !self.complete() && Instant::now() < moment {
-            self.wait(moment.min(progress.next), progress);
-        }
-    }
-
-    fn wait(&mut self, moment: Instant, progress: &mut Progress<'_>) {
-        let left = moment.saturating_duration_since(Instant::now());
-        match self.done.recv_timeout(left) {
-            Ok(outcome) => self.arrived.push(outcome),
-            Err(RecvTimeoutError::Timeout) if Instant::now() >= progress.next => {
-                progress.tick();
-            }
-            Err(_) => {}
-        }
-    }
-
-    fn collect(mut self, progress: &mut Progress<'_>) -> Result<Recorder> {
-        while !self.complete() {
-            self.wait(progress.next, progress);
-        }
-        let mut total = Recorder::new();
-        for outcome in self.arrived {
-            total.merge(&outcome?)?;
-        }
-        Ok(total)
     }
 }

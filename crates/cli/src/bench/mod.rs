@@ -7,7 +7,9 @@
 mod args;
 mod layout;
 mod load;
+mod observe;
 mod process;
+mod recorder;
 mod report;
 mod requests;
 mod sessions;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::args::BenchArgs;
-use super::load::{Recorder, Usage, report};
+use super::recorder::{Recorder, Usage, report};
 use super::report::{Latency, Report};
 use super::watch::OPENING;
 use super::{connect_options, runtime};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use quenda_client::{Error, Wire};
 use quenda_proto::records::GetDataRequest;
 use quenda_proto::{Op, XID_EVENT};
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::args::BenchArgs;
 use super::layout::{Layout, znode};
-use super::load::{Recorder, Usage, new_histogram, report};
+use super::recorder::{Recorder, Usage, new_histogram, report};
 use super::report::{Latency, Report};
 use super::{connect_options, runtime};
 
@@ -37,8 +37,13 @@ enum Note {
 pub fn run(args: &BenchArgs) -> Result<Report> {
     runtime()?.block_on(async {
         let layout = Layout::make(args).await?;
-        let result = rounds(args, &layout).await;
-        if let Err(error) = layout.remove().await {
+        let result = tokio::select! {
+            result = rounds(args, &layout) => result,
+            interrupt = tokio::signal::ctrl_c() => {
+                interrupt.map_err(Into::into).and(Err(anyhow!("interrupted")))
+            }
+        };
+        if let Err(error) = layout.finish(args.keep).await {
             eprintln!("{error:#}");
         }
         result

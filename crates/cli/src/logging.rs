@@ -1,0 +1,47 @@
+//! Structured logs on standard error.
+
+use tracing_subscriber::EnvFilter;
+
+/// How to log.
+#[derive(Debug, clap::Args)]
+pub struct LogArgs {
+    /// What to log: error, warn, info, debug, trace, or a list such as info,quenda_server=debug
+    #[arg(
+        long,
+        env = "QUENDA_LOG",
+        default_value = "info",
+        value_name = "FILTER"
+    )]
+    log: String,
+    /// Form of the log lines
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+impl LogArgs {
+    /// Starts logging; a filter that cannot be read is named and replaced by the default.
+    pub fn start(&self) {
+        let (filter, fault) = match EnvFilter::try_new(&self.log) {
+            Ok(filter) => (filter, None),
+            Err(error) => (EnvFilter::new("info"), Some(error)),
+        };
+        let subscriber = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr);
+        match self.log_format {
+            LogFormat::Text => subscriber.init(),
+            LogFormat::Json => subscriber.json().init(),
+        }
+        if let Some(error) = fault {
+            tracing::warn!(%error, filter = self.log, "the log filter cannot be read, info is used");
+        }
+    }
+}

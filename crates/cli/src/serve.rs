@@ -1,0 +1,115 @@
+//! `quenda serve`: the server.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use quenda_server::config::{ConfigError, Environment, Level, Overrides, ServerConfig};
+use quenda_server::{ServeError, serve};
+use tracing::{error, info, warn};
+
+use crate::logging::LogArgs;
+
+/// What `quenda serve` takes. A flag overrules the configuration file.
+#[derive(Debug, clap::Args)]
+pub struct ServeArgs {
+    /// A ZooKeeper configuration (zoo.cfg). Without one the defaults hold: port 2181, data in ./quenda-data.
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// TCP port for clients; 0 takes any free one [clientPort]
+    #[arg(long, value_name = "PORT")]
+    client_port: Option<u16>,
+    /// Address to listen on; all of them if not given [clientPortAddress]
+    #[arg(long, value_name = "HOST")]
+    client_address: Option<String>,
+    /// Directory of the data [dataDir]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Directory of the write-ahead log, on a disk of its own if possible [dataLogDir]
+    #[arg(long, value_name = "DIR")]
+    data_log_dir: Option<PathBuf>,
+    /// Base time unit; session timeouts lie between 2 and 20 of it [tickTime]
+    #[arg(long, value_name = "MS")]
+    tick_time: Option<u32>,
+    /// Shortest session timeout [minSessionTimeout]
+    #[arg(long, value_name = "MS")]
+    min_session_timeout: Option<u32>,
+    /// Longest session timeout [maxSessionTimeout]
+    #[arg(long, value_name = "MS")]
+    max_session_timeout: Option<u32>,
+    /// Connections from one address; 0 for no bound [maxClientCnxns]
+    #[arg(long, value_name = "N")]
+    max_client_cnxns: Option<u32>,
+    /// Largest request in bytes [jute.maxbuffer]
+    #[arg(long, value_name = "BYTES")]
+    max_frame: Option<u32>,
+    /// Four-letter words that are answered, with commas between; * for all [4lw.commands.whitelist]
+    #[arg(long, value_name = "WORDS")]
+    four_letter_words: Option<String>,
+    /// Any other key of zoo.cfg, as a Java property
+    #[arg(short = 'D', value_name = "KEY=VALUE", value_parser = property)]
+    properties: Vec<(String, String)>,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+fn property(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) => Ok((key.to_string(), value.to_string())),
+        None => Err("a property is KEY=VALUE".to_string()),
+    }
+}
+
+/// Runs the server until it is told to stop.
+pub fn run(args: ServeArgs) -> ExitCode {
+    args.log.start();
+    let overrides = Overrides {
+        client_port: args.client_port,
+        client_address: args.client_address,
+        data_dir: args.data_dir,
+        data_log_dir: args.data_log_dir,
+        tick_time_ms: args.tick_time,
+        min_session_timeout_ms: args.min_session_timeout,
+        max_session_timeout_ms: args.max_session_timeout,
+        max_client_cnxns: args.max_client_cnxns,
+        max_frame: args.max_frame,
+        four_letter_whitelist: args.four_letter_words,
+        properties: args.properties,
+        ..Overrides::default()
+    };
+    let environment = Environment::of_this_process();
+    match ServerConfig::load(args.config.as_deref(), &environment, &overrides) {
+        Ok((config, remarks)) => {
+            for remark in remarks {
+                match remark.level {
+                    Level::Info => info!("{remark}"),
+                    Level::Warn => warn!("{remark}"),
+                }
+            }
+            end(serve(config))
+        }
+        Err(error) => {
+            error!("{error}");
+            eprintln!("{}", ConfigError::LAST_LINE);
+            ExitCode::from(ConfigError::EXIT_CODE)
+        }
+    }
+}
+
+/// Exit codes follow ZooKeeper's: 0 a clean end, 1 an unexpected error, 3 an unusable data directory.
+fn end(result: Result<(), ServeError>) -> ExitCode {
+    let Err(error) = result else {
+        return ExitCode::SUCCESS;
+    };
+    error!("{error}");
+    match error {
+        ServeError::Store(_) => {
+            eprintln!("Unable to access datadir, exiting abnormally");
+            ExitCode::from(3)
+        }
+        ServeError::Listen { .. }
+        | ServeError::Member(_)
+        | ServeError::Raft(_)
+        | ServeError::Entry(_)
+        | ServeError::System(_) => ExitCode::FAILURE,
+    }
+}

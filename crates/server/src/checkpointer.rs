@@ -1,0 +1,143 @@
+//! The checkpointer: one thread that writes what changed in the tree, so that the log can be cut.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use quenda_consensus::Membership;
+use quenda_storage::{Checkpoint, RowBatch, SpaceLevel, Store, StoreError};
+use quenda_tree::Tree;
+use tracing::{debug, error, warn};
+
+use crate::shared::Shared;
+
+/// The way to the checkpointer's thread. It has at most one checkpoint at a time.
+pub struct Checkpointer {
+    jobs: Option<SyncSender<Job>>,
+    busy: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+    store: Arc<dyn Store>,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum Job {
+    Write(Checkpoint),
+    CutLog(u64),
+}
+
+impl Checkpointer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(store: Arc<dyn Store>, shared: Arc<Shared>) -> std::io::Result<Checkpointer> {
+        // One checkpoint, and the cut that follows from the one before it.
+        let (jobs, queue) = sync_channel(4);
+        let busy = Arc::new(AtomicBool::new(false));
+        let thread = {
+            let (store, shared, busy) = (store.clone(), shared.clone(), busy.clone());
+            crate::thread::spawn("quenda-checkpoint", move || {
+                run(&*store, &shared, &busy, &queue)
+            })?
+        };
+        Ok(Checkpointer {
+            jobs: Some(jobs),
+            busy,
+            shared,
+            store,
+            thread: Some(thread),
+        })
+    }
+
+    /// Whether a checkpoint is being written.
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire)
+    }
+
+    /// Collects the changed rows of the tree and has them written. Only a copy in memory happens here.
+    pub fn collect(&mut self, tree: &mut Tree, membership: Membership) {
+        let complete = self.shared.take_checkpoint_lost();
+        let mut rows = RowBatch::with_capacity(tree.dirty_bytes());
+        // Clears the marks in either case.
+        tree.write_checkpoint(&mut rows);
+        if complete {
+            rows = RowBatch::default();
+            tree.write_full(&mut rows);
+        }
+        self.busy.store(true, Ordering::Release);
+        self.send(Job::Write(Checkpoint {
+            applied: tree.applied(),
+            membership,
+            rows,
+            complete,
+        }));
+    }
+
+    /// Has the stored log cut up to this index.
+    pub fn cut_log(&self, through: u64) {
+        self.send(Job::CutLog(through));
+    }
+
+    fn send(&self, job: Job) {
+        if let Some(jobs) = &self.jobs
+            && jobs.send(job).is_err()
+        {
+            error!("the checkpointer has ended");
+        }
+    }
+
+    /// Whether the disk has no room for growth. When the system does not tell, there is room.
+    pub fn is_disk_full(&self) -> bool {
+        match self.store.space() {
+            Ok(space) => space.level() != SpaceLevel::Ample,
+            Err(error) => {
+                warn!(%error, "the free space of the disk is unknown");
+                false
+            }
+        }
+    }
+
+    /// Ends the thread when all its jobs are done.
+    pub fn stop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            error!("the checkpointer had panicked");
+        }
+    }
+}
+
+fn run(store: &dyn Store, shared: &Shared, busy: &AtomicBool, queue: &Receiver<Job>) {
+    for job in queue {
+        match job {
+            Job::Write(checkpoint) => {
+                match write(store, &checkpoint) {
+                    Ok(()) => shared.inbox.checkpointed(checkpoint.applied.0),
+                    Err(error) => recover(store, shared, &error),
+                }
+                busy.store(false, Ordering::Release);
+            }
+            Job::CutLog(through) => {
+                if let Err(error) = store.compact_log(through) {
+                    recover(store, shared, &error);
+                }
+            }
+        }
+    }
+}
+
+fn write(store: &dyn Store, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+    store.checkpoint(checkpoint)?;
+    store.sync()
+}
+
+/// Nothing is lost: the log still holds what the checkpoint would have held. The next one is complete.
+fn recover(store: &dyn Store, shared: &Shared, error: &StoreError) {
+    warn!(%error, "a checkpoint could not be written; the log keeps what it would have held");
+    shared.set_checkpoint_lost();
+    if let Err(error) = store.reopen() {
+        debug!(%error, "the store cannot be opened again yet");
+    }
+}

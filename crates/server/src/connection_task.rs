@@ -1,0 +1,271 @@
+//! The task of one client connection: moves bytes between the socket and the protocol's state machine.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use quenda_frontend::{CloseReason, Proposals, Received, Stats};
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tracing::{debug, info};
+
+use crate::four_letter::{Word, recognise};
+use crate::limits::{CLOSE_PATIENCE, INBOX_BYTES, READ_BYTES, WORD_PATIENCE};
+use crate::node_source::NodeSource;
+use crate::registry::Handle;
+use crate::shared::Shared;
+
+/// Serves one connection until it ends, then takes it out of the registry.
+pub async fn serve(stream: TcpStream, handle: Arc<Handle>, shared: Arc<Shared>) {
+    let _guard = Departure {
+        handle: Arc::clone(&handle),
+        shared: Arc::clone(&shared),
+    };
+    let mut task = ConnectionTask {
+        stream,
+        handle,
+        shared,
+        input: BytesMut::new(),
+        output: BytesMut::new(),
+        proposals: Proposals::default(),
+        paused: false,
+        counted: Stats::default(),
+        touched_ms: 0,
+    };
+    match task.run().await {
+        Ok(reason) => debug!(peer = %task.handle.peer, %reason, "connection closed"),
+        Err(error) => debug!(peer = %task.handle.peer, %error, "connection lost"),
+    }
+    task.count();
+}
+
+/// Takes a connection out of the registry, also when its task panics.
+struct Departure {
+    handle: Arc<Handle>,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Departure {
+    fn drop(&mut self) {
+        let mut connection = self.handle.connection.lock();
+        connection.disconnected(&self.shared.watches);
+        let session = connection.session();
+        drop(connection);
+        self.shared.registry.remove(self.handle.id, session);
+        self.shared.registry.dismiss(self.handle.peer.ip());
+    }
+}
+
+struct ConnectionTask {
+    stream: TcpStream,
+    handle: Arc<Handle>,
+    shared: Arc<Shared>,
+    /// Bytes that came and were not taken yet. Empty, and without memory, on an idle connection.
+    input: BytesMut,
+    /// Bytes on their way to the socket.
+    output: BytesMut,
+    proposals: Proposals,
+    /// The state machine takes no frames now; the socket is left unread.
+    paused: bool,
+    /// What [`crate::traffic::Traffic`] knows of this connection.
+    counted: Stats,
+    touched_ms: u64,
+}
+
+impl ConnectionTask {
+    async fn run(&mut self) -> io::Result<CloseReason> {
+        let patience = Duration::from_millis(self.shared.config.sessionless_timeout_ms);
+        let deadline = Instant::now() + patience;
+        let mut fresh = true;
+        loop {
+            let read = !self.paused && self.output.is_empty();
+            let wait = self.wait(read);
+            if fresh {
+                match tokio::time::timeout_at(deadline, wait).await {
+                    Ok(ready) => ready?,
+                    Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+                }
+            } else {
+                wait.await?;
+            }
+            if read && !self.fill()? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if fresh {
+                match self.first_bytes() {
+                    FirstBytes::Incomplete => continue,
+                    FirstBytes::Word(word) => return self.answer_word(word).await,
+                    FirstBytes::Frame => {}
+                }
+            }
+            if let Some(reason) = self.serve_input() {
+                self.drain().await;
+                return Ok(reason);
+            }
+            fresh = fresh && self.handle.connection.lock().is_fresh();
+            self.flush()?;
+        }
+    }
+
+    /// Waits until there is something to do: bytes to read (if wanted), room to write, a wake-up.
+    async fn wait(&self, read: bool) -> io::Result<()> {
+        let interest = match (read, self.output.is_empty()) {
+            (true, true) => Interest::READABLE,
+            (true, false) => Interest::READABLE | Interest::WRITABLE,
+            (false, false) => Interest::WRITABLE,
+            (false, true) => {
+                self.handle.wake.notified().await;
+                return Ok(());
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.handle.wake.notified() => Ok(()),
+            ready = self.stream.ready(interest) => ready.map(|_| ()),
+        }
+    }
+
+    /// Reads what has come, up to a bound; false at the end of the stream.
+    fn fill(&mut self) -> io::Result<bool> {
+        self.input.reserve(READ_BYTES);
+        match self.stream.try_read_buf(&mut self.input) {
+            Ok(0) => Ok(false),
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn first_bytes(&self) -> FirstBytes {
+        match self.input.first_chunk::<4>() {
+            None => FirstBytes::Incomplete,
+            Some(first) => match recognise(first) {
+                Some(word) if self.input.len() < 4 + word.argument_len() => FirstBytes::Incomplete,
+                Some(word) => FirstBytes::Word(word),
+                None => FirstBytes::Frame,
+            },
+        }
+    }
+
+    /// Lets the state machine take what has come; the reason, if the connection is to be closed.
+    fn serve_input(&mut self) -> Option<CloseReason> {
+        let in_flight;
+        let received = {
+            let tree = self.shared.tree.read();
+            let mut connection = self.handle.connection.lock();
+            let world = self.shared.world(&tree);
+            let received = connection.receive(&mut self.input, &world, &mut self.proposals);
+            if self.output.is_empty() {
+                connection.swap_output(&mut self.output);
+            }
+            self.note(&connection);
+            in_flight = connection.queued() > 0;
+            received
+        };
+        if self.input.is_empty() {
+            self.input = BytesMut::new();
+        }
+        if !self.proposals.commands.is_empty() {
+            self.shared.inbox.submit(&self.proposals.commands);
+            self.proposals = Proposals::default();
+        }
+        self.paused = match received {
+            // The end of what is in flight wakes the task again.
+            Received::NeedMore => in_flight && self.shared.inbox.is_above(INBOX_BYTES),
+            Received::Paused(_) => true,
+            Received::Close(reason) => return Some(reason),
+        };
+        None
+    }
+
+    /// Reports counters and signs of life.
+    fn note(&mut self, connection: &quenda_frontend::Connection) {
+        let touched_ms = connection.last_touch_ms();
+        if touched_ms != self.touched_ms
+            && let Some(session) = connection.session()
+        {
+            self.touched_ms = touched_ms;
+            self.shared.inbox.touched(session);
+        }
+        let stats = connection.stats();
+        if *stats != self.counted {
+            self.shared.traffic.add(&self.counted, stats);
+            self.counted = stats.clone();
+        }
+    }
+
+    fn count(&mut self) {
+        let handle = Arc::clone(&self.handle);
+        self.note(&handle.connection.lock());
+    }
+
+    /// Writes until everything is out or the socket is full.
+    fn flush(&mut self) -> io::Result<()> {
+        loop {
+            if self.output.is_empty() {
+                let mut connection = self.handle.connection.lock();
+                if connection.output_len() == 0 {
+                    drop(connection);
+                    self.output = BytesMut::new();
+                    return Ok(());
+                }
+                connection.swap_output(&mut self.output);
+            }
+            match self.stream.try_write(&self.output) {
+                Ok(count) => self.output.advance(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends the last output of a connection that is to be closed, if the client takes it soon.
+    async fn drain(&mut self) {
+        let rest = self.handle.connection.lock().take_output();
+        self.output.unsplit(rest);
+        let sent = timeout(CLOSE_PATIENCE, async {
+            self.stream.write_all(&self.output).await?;
+            self.stream.shutdown().await
+        });
+        if !matches!(sent.await, Ok(Ok(()))) {
+            debug!(peer = %self.handle.peer, "the client did not take its last replies");
+        }
+    }
+
+    async fn answer_word(&mut self, word: Word) -> io::Result<CloseReason> {
+        info!(peer = %self.handle.peer, word = word.name(), "four-letter word");
+        self.shared.traffic.add_word();
+        let argument = self.input[4..4 + word.argument_len()].to_vec();
+        let shared = Arc::clone(&self.shared);
+        // Some words read the disk or walk over all connections.
+        let answer = tokio::task::spawn_blocking(move || {
+            let source = NodeSource::new(&shared);
+            shared.words.answer(word, &argument, &source)
+        })
+        .await?;
+        timeout(WORD_PATIENCE, async {
+            self.stream.write_all(answer.as_bytes()).await?;
+            self.stream.shutdown().await
+        })
+        .await??;
+        Ok(CloseReason::ClientClosed)
+    }
+}
+
+enum FirstBytes {
+    /// Fewer than can be told apart.
+    Incomplete,
+    /// A four-letter word.
+    Word(Word),
+    /// The length of a frame.
+    Frame,
+}
+
+/// Ends the mark of a connection and wakes its task.
+pub fn wake(handle: &Handle) {
+    handle.marked.store(false, Ordering::Relaxed);
+    handle.wake.notify_one();
+}

@@ -1,0 +1,38 @@
+//! Bounds of the server, each with its unit and what happens there.
+
+use std::time::Duration;
+
+/// Bytes read from one socket before its frames are served. More waits in the kernel.
+pub const READ_BYTES: usize = 64 << 10;
+
+/// Bytes of commands in front of the core thread. Above it, connections with writes are not read until
+/// the core has caught up.
+pub const INBOX_BYTES: usize = 32 << 20;
+
+/// How long a connection that is to be closed may take to accept its last output.
+pub const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a four-letter word's answer may take to be accepted.
+pub const WORD_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a checkpoint is taken at least, when anything has changed.
+pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Bytes of changed rows that bring a checkpoint about before its time. Bounds the memory of one
+/// checkpoint and the time the tree is locked to collect it.
+pub const CHECKPOINT_BYTES: usize = 16 << 20;
+
+/// Bytes of log kept behind a checkpoint for members that lag.
+pub const LOG_RETAIN_BYTES: u64 = 16 << 20;
+
+/// How often the free space of the disk is looked at.
+pub const DISK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long the log writer waits before it tries a failed store again.
+pub const STORE_RETRY: Duration = Duration::from_millis(500);
+
+/// How long a question to the core thread may wait for its answer.
+pub const ASK_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a stop waits for what was already accepted to become durable.
+pub const STOP_PATIENCE: Duration = Duration::from_secs(10);

@@ -1,0 +1,118 @@
+//! The client port.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use quenda_frontend::Connection;
+use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+use crate::connection_task;
+use crate::registry::Handle;
+use crate::shared::Shared;
+
+/// Length of the accept queue when the configuration does not say.
+const BACKLOG: u32 = 1024;
+
+/// Opens the client port. Without an address it listens on all of them, IPv4 and IPv6.
+///
+/// # Errors
+/// The address cannot be resolved, or the port cannot be had.
+pub async fn bind(
+    address: Option<&str>,
+    port: u16,
+    backlog: Option<u32>,
+) -> io::Result<TcpListener> {
+    let backlog = backlog.unwrap_or(BACKLOG);
+    let Some(address) = address else {
+        let all_ipv6 = SocketAddr::from(([0u16; 8], port));
+        return match listen(all_ipv6, backlog) {
+            // A machine without IPv6.
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+                listen(SocketAddr::from(([0u8; 4], port)), backlog)
+            }
+            listener => listener,
+        };
+    };
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the address has no entry");
+    for candidate in lookup_host((address, port)).await? {
+        match listen(candidate, backlog) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv6() {
+        TcpSocket::new_v6()?
+    } else {
+        TcpSocket::new_v4()?
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(backlog)
+}
+
+/// Accepts connections until the server stops.
+pub async fn accept(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+) {
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => admit(stream, peer, &shared, &tasks),
+            Err(error) => {
+                // Out of descriptors, or the peer is gone already: neither is a reason to spin or to stop.
+                warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+fn admit(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>, tasks: &TaskTracker) {
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    let config = &shared.config;
+    if let Err(error) = shared
+        .registry
+        .admit(peer.ip(), config.max_client_cnxns, config.max_cnxns)
+    {
+        warn!(%peer, %error, "connection refused");
+        return;
+    }
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%peer, %error, "no TCP_NODELAY");
+    }
+    let id = shared.next_connection();
+    let now_ms = shared.clock.now_ms();
+    let settings = Arc::clone(&shared.settings);
+    let handle = Arc::new(Handle {
+        id,
+        peer,
+        connection: Mutex::new(Connection::new(
+            id,
+            shared.member,
+            peer.ip(),
+            now_ms,
+            settings,
+        )),
+        wake: Notify::new(),
+        marked: false.into(),
+    });
+    shared.registry.insert(Arc::clone(&handle));
+    tasks.spawn(connection_task::serve(stream, handle, Arc::clone(shared)));
+}

@@ -1,0 +1,232 @@
+//! Where the four-letter words get their figures.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::clock::wall_ms;
+use crate::four_letter::{
+    ConnectionView, DirectorySizes, Mode, Process, SessionExpiry, SessionView, Settings, Source,
+    State, Traffic, WatchSummary,
+};
+use crate::limits::ASK_PATIENCE;
+use crate::registry::Handle;
+use crate::shared::Shared;
+
+/// The running server as the words see it.
+pub struct NodeSource<'a> {
+    shared: &'a Shared,
+}
+
+impl<'a> NodeSource<'a> {
+    /// Looks at this server.
+    pub fn new(shared: &'a Shared) -> NodeSource<'a> {
+        NodeSource { shared }
+    }
+
+    fn outstanding(&self) -> u64 {
+        let queued = |handle: &std::sync::Arc<Handle>| handle.connection.lock().queued() as u64;
+        self.shared.registry.all().iter().map(queued).sum()
+    }
+}
+
+impl Source for NodeSource<'_> {
+    fn serving(&self) -> bool {
+        self.shared.is_serving()
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Standalone
+    }
+
+    fn traffic(&self) -> Traffic {
+        let figures = self.shared.traffic.figures();
+        Traffic {
+            received: figures.received,
+            sent: figures.sent,
+            latency_min_ms: figures.latency_min_ms,
+            latency_avg_ms: figures.latency_avg_ms,
+            latency_max_ms: figures.latency_max_ms,
+            outstanding: self.outstanding(),
+            connections: self.shared.registry.len() as u64,
+        }
+    }
+
+    fn state(&self) -> State {
+        let watches = self.shared.watches.counts().watches() as u64;
+        let tree = self.shared.tree.read();
+        let counts = tree.counts();
+        State {
+            zxid: tree.last_zxid(),
+            znodes: counts.znodes as u64,
+            ephemerals: counts.ephemerals as u64,
+            data_bytes: counts.data_bytes as u64,
+            sessions: counts.sessions as u64,
+            watches,
+        }
+    }
+
+    fn process(&self) -> Process {
+        Process {
+            open_files: open_files(),
+            max_files: max_files(),
+            uptime_ms: self.shared.clock.now_ms(),
+        }
+    }
+
+    fn connections(&self) -> Vec<ConnectionView> {
+        let all = self.shared.registry.all();
+        all.iter().map(|handle| view(handle)).collect()
+    }
+
+    fn settings(&self) -> Settings {
+        let config = &self.shared.config;
+        let version_2 = |path: &Path| path.join("version-2").display().to_string();
+        let log_dir = config.data_log_dir.as_ref().unwrap_or(&config.data_dir);
+        Settings {
+            client_port: self.shared.bound_port().map_or(-1, i32::from),
+            secure_client_port: -1,
+            data_dir: version_2(&config.data_dir),
+            data_log_dir: version_2(log_dir),
+            tick_time_ms: config.tick_time_ms,
+            max_client_cnxns: config.max_client_cnxns,
+            min_session_timeout_ms: self.shared.settings.session_timeout_min_ms.unsigned_abs(),
+            max_session_timeout_ms: self.shared.settings.session_timeout_max_ms.unsigned_abs(),
+            client_port_listen_backlog: config.client_port_listen_backlog.map_or(-1, |n| n as i32),
+            server_id: 0,
+        }
+    }
+
+    fn directory_sizes(&self) -> DirectorySizes {
+        let config = &self.shared.config;
+        let data_bytes = size_of_tree(&config.data_dir);
+        DirectorySizes {
+            data_bytes,
+            log_bytes: config
+                .data_log_dir
+                .as_deref()
+                .map_or(data_bytes, size_of_tree),
+        }
+    }
+
+    fn session_expiries(&self) -> Vec<SessionExpiry> {
+        let clock = self.shared.clock;
+        let answer = self.shared.inbox.ask(ASK_PATIENCE, move |member| {
+            let offset = wall_ms() - clock.now_ms() as i64;
+            let expiry = |(deadline_ms, id): (u64, i64)| SessionExpiry {
+                id,
+                at_ms: deadline_ms as i64 + offset,
+            };
+            member.tracker().deadlines().map(expiry).collect()
+        });
+        answer.unwrap_or_default()
+    }
+
+    fn ephemerals(&self) -> Vec<(i64, Vec<String>)> {
+        let tree = self.shared.tree.read();
+        let mut owners: Vec<i64> = tree.ephemeral_owners().map(|(owner, _)| owner).collect();
+        owners.sort_unstable();
+        let paths = |owner| (owner, tree.ephemerals(owner).collect());
+        owners.into_iter().map(paths).collect()
+    }
+
+    fn watch_summary(&self) -> WatchSummary {
+        let counts = self.shared.watches.counts();
+        WatchSummary {
+            connections: counts.data_connections as u64,
+            paths: counts.data_paths as u64,
+            total: counts.data_watches as u64,
+        }
+    }
+
+    fn watches_by_session(&self) -> Vec<(i64, Vec<String>)> {
+        let mut by_session: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+        for (path, sessions) in self.watches_by_path() {
+            for session in sessions {
+                by_session.entry(session).or_default().push(path.clone());
+            }
+        }
+        by_session.into_iter().collect()
+    }
+
+    fn watches_by_path(&self) -> Vec<(String, Vec<i64>)> {
+        let session = |id| {
+            let handle = self.shared.registry.get(id)?;
+            handle.connection.lock().session()
+        };
+        let watches = self.shared.watches.data_watches().into_iter();
+        watches
+            .map(|(path, connections)| {
+                (path, connections.into_iter().filter_map(session).collect())
+            })
+            .collect()
+    }
+
+    fn reset_server_figures(&self) {
+        self.shared.traffic.reset();
+    }
+
+    fn reset_connection_figures(&self) {
+        for handle in self.shared.registry.all() {
+            handle.connection.lock().reset_stats();
+        }
+    }
+}
+
+fn view(handle: &Handle) -> ConnectionView {
+    let connection = handle.connection.lock();
+    let stats = connection.stats();
+    let session = connection.session().map(|id| SessionView {
+        id,
+        last_operation: stats.last_op_name(),
+        established_ms: stats.established_ms,
+        timeout_ms: connection.timeout_ms(),
+        last_cxid: stats.last_xid.map_or(-1, i64::from),
+        last_zxid: stats.last_zxid.unwrap_or(-1),
+        last_response_ms: stats.last_response_ms,
+        last_latency_ms: stats.last_latency_ms.into(),
+        min_latency_ms: stats.min_latency_ms.into(),
+        avg_latency_ms: stats.avg_latency_ms(),
+        max_latency_ms: stats.max_latency_ms.into(),
+    });
+    ConnectionView {
+        peer: handle.peer,
+        queued: connection.queued() as u64,
+        received: stats.received,
+        sent: stats.sent,
+        session,
+    }
+}
+
+/// Number of open descriptors, −1 where the system does not tell.
+fn open_files() -> i64 {
+    std::fs::read_dir("/proc/self/fd").map_or(-1, |entries| entries.count() as i64)
+}
+
+/// Bound of open descriptors, −1 where the system does not tell.
+fn max_files() -> i64 {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))
+        .and_then(|values| values.split_whitespace().next()?.parse().ok())
+        .unwrap_or(-1)
+}
+
+/// Bytes of all files below a directory; what cannot be read counts nothing.
+fn size_of_tree(directory: &Path) -> u64 {
+    let mut sum = 0;
+    let mut open = vec![directory.to_path_buf()];
+    while let Some(path) = open.pop() {
+        let Ok(entries) = std::fs::read_dir(&path) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => open.push(entry.path()),
+                Ok(metadata) => sum += metadata.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    sum
+}

@@ -1,0 +1,176 @@
+//! The client connections of this member: by id, by session, by address.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use quenda_frontend::{CloseReason, Connection, ConnectionId};
+use tokio::sync::Notify;
+
+/// One connection as the rest of the server reaches it.
+#[derive(Debug)]
+pub struct Handle {
+    /// Its id.
+    pub id: ConnectionId,
+    /// Address of the client.
+    pub peer: SocketAddr,
+    /// The protocol's state machine. Lock order: tree, then this, then the watch table.
+    pub connection: Mutex<Connection>,
+    /// Wakes the connection's task: there is output, or a pause has ended.
+    pub wake: Notify,
+    /// Set while the task is to be woken at the end of the current batch of applied entries.
+    pub marked: AtomicBool,
+}
+
+impl Handle {
+    /// Closes the connection for a reason from outside.
+    pub fn close(&self, reason: CloseReason) {
+        self.connection.lock().close(reason);
+        self.wake.notify_one();
+    }
+}
+
+/// Why a new connection is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AdmissionError {
+    /// `maxClientCnxns` of this address are open.
+    #[error("too many connections from this address (maxClientCnxns is {0})")]
+    Address(u32),
+    /// `maxCnxns` are open.
+    #[error("too many connections (maxCnxns is {0})")]
+    Total(u32),
+}
+
+const SHARDS: usize = 16;
+
+/// All open connections.
+#[derive(Debug, Default)]
+pub struct Registry {
+    by_id: [Mutex<HashMap<u64, Arc<Handle>>>; SHARDS],
+    by_session: Mutex<HashMap<i64, ConnectionId>>,
+    by_address: Mutex<Addresses>,
+}
+
+#[derive(Debug, Default)]
+struct Addresses {
+    total: u32,
+    of: HashMap<IpAddr, u32>,
+}
+
+impl Registry {
+    /// Counts a new connection, or refuses it. 0 is no bound.
+    pub fn admit(
+        &self,
+        address: IpAddr,
+        max_of_address: u32,
+        max_total: u32,
+    ) -> Result<(), AdmissionError> {
+        let mut addresses = self.by_address.lock();
+        if max_total != 0 && addresses.total >= max_total {
+            return Err(AdmissionError::Total(max_total));
+        }
+        let count = addresses.of.entry(address).or_insert(0);
+        if max_of_address != 0 && *count >= max_of_address {
+            return Err(AdmissionError::Address(max_of_address));
+        }
+        *count += 1;
+        addresses.total += 1;
+        Ok(())
+    }
+
+    /// A connection that was admitted is gone.
+    pub fn dismiss(&self, address: IpAddr) {
+        let mut addresses = self.by_address.lock();
+        addresses.total -= 1;
+        if let Some(count) = addresses.of.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                addresses.of.remove(&address);
+            }
+        }
+    }
+
+    fn shard(&self, id: ConnectionId) -> &Mutex<HashMap<u64, Arc<Handle>>> {
+        &self.by_id[id.0 as usize % SHARDS]
+    }
+
+    /// Makes a connection reachable.
+    pub fn insert(&self, handle: Arc<Handle>) {
+        self.shard(handle.id).lock().insert(handle.id.0, handle);
+    }
+
+    /// The connection with this id, while it is open.
+    pub fn get(&self, id: ConnectionId) -> Option<Arc<Handle>> {
+        self.shard(id).lock().get(&id.0).cloned()
+    }
+
+    /// A connection is closed; its session, if it still is the session's, has none now.
+    pub fn remove(&self, id: ConnectionId, session: Option<i64>) {
+        self.shard(id).lock().remove(&id.0);
+        if let Some(session) = session {
+            let mut sessions = self.by_session.lock();
+            if sessions.get(&session) == Some(&id) {
+                sessions.remove(&session);
+            }
+        }
+    }
+
+    /// A session is now served by this connection; gives the one that served it before.
+    pub fn bind(&self, session: i64, id: ConnectionId) -> Option<Arc<Handle>> {
+        let before = self.by_session.lock().insert(session, id)?;
+        (before != id).then(|| self.get(before)).flatten()
+    }
+
+    /// A session has ended; gives the connection that served it.
+    pub fn unbind(&self, session: i64) -> Option<Arc<Handle>> {
+        let id = self.by_session.lock().remove(&session)?;
+        self.get(id)
+    }
+
+    /// Every open connection.
+    pub fn all(&self) -> Vec<Arc<Handle>> {
+        let mut all = Vec::new();
+        for shard in &self.by_id {
+            all.extend(shard.lock().values().cloned());
+        }
+        all
+    }
+
+    /// Number of open sockets.
+    pub fn len(&self) -> usize {
+        self.by_address.lock().total as usize
+    }
+}
+
+impl Handle {
+    /// Whether the task was not marked for a wake-up yet; marks it.
+    pub fn mark(&self) -> bool {
+        !self.marked.swap(true, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_counted_and_bounded() {
+        let registry = Registry::default();
+        let address: IpAddr = [127, 0, 0, 1].into();
+        assert_eq!(registry.admit(address, 2, 0), Ok(()));
+        assert_eq!(registry.admit(address, 2, 0), Ok(()));
+        assert_eq!(
+            registry.admit(address, 2, 0),
+            Err(AdmissionError::Address(2))
+        );
+        assert_eq!(
+            registry.admit([127, 0, 0, 2].into(), 2, 2),
+            Err(AdmissionError::Total(2))
+        );
+        registry.dismiss(address);
+        assert_eq!(registry.admit(address, 2, 0), Ok(()));
+        assert_eq!(registry.len(), 2);
+    }
+}

@@ -1,0 +1,290 @@
+//! From a configuration to a running server, and to its clean end.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quenda_consensus::{Config as RaftConfig, ConfigError as RaftConfigError, Consensus};
+use quenda_frontend::{CloseReason, Limits, MemberOutOfRange, SessionIds, Settings};
+use quenda_node::{EntryError, Founding, Member};
+use quenda_storage::{OpenError, OpenOptions, RocksStore, Store};
+use quenda_tree::Tree;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{error, info, warn};
+
+use crate::checkpointer::Checkpointer;
+use crate::clock::wall_ms;
+use crate::config::ServerConfig;
+use crate::core::Core;
+use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
+use crate::limits::CLOSE_PATIENCE;
+use crate::listener;
+use crate::log_writer::LogWriter;
+use crate::shared::Shared;
+
+/// Why a server did not start, or had to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The store could not be opened.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The client port could not be had.
+    #[error("cannot listen on {address}: {cause}")]
+    Listen {
+        /// What was asked for.
+        address: String,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// The member's number cannot be used.
+    #[error("myid: {0}")]
+    Member(#[from] MemberOutOfRange),
+    /// Raft does not take the configuration.
+    #[error(transparent)]
+    Raft(#[from] RaftConfigError),
+    /// A committed entry cannot be read.
+    #[error("{0}; the store is damaged or was written by a newer version")]
+    Entry(#[from] EntryError),
+    /// The system refused a thread, a signal handler or entropy.
+    #[error("the system refused a resource: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Serves until SIGTERM or SIGINT. Sessions survive the end.
+///
+/// # Errors
+/// The server cannot start, or must not go on.
+pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
+    raise_file_limit();
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .thread_name("quenda-client")
+        .enable_all()
+        .build()?;
+    // Before the store: a server that cannot listen must not touch it.
+    let listener = runtime.block_on(open_port(&config))?;
+    let server = Server::start(config, listener.as_ref())?;
+    runtime.block_on(server.run(listener))
+}
+
+async fn open_port(config: &ServerConfig) -> Result<Option<TcpListener>, ServeError> {
+    let Some(port) = config.client_port else {
+        warn!("neither a client port nor another listener is configured: no client can connect");
+        return Ok(None);
+    };
+    let address = config.client_address.as_deref();
+    let backlog = config.client_port_listen_backlog;
+    match listener::bind(address, port, backlog).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(cause) => Err(ServeError::Listen {
+            address: format!("{}:{port}", address.unwrap_or("*")),
+            cause,
+        }),
+    }
+}
+
+/// The threads of a server that was started.
+struct Server {
+    shared: Arc<Shared>,
+    core: std::thread::JoinHandle<()>,
+    /// Cancelled when the core thread has ended, for whatever reason.
+    core_ended: CancellationToken,
+    failure: Arc<parking_lot::Mutex<Option<EntryError>>>,
+}
+
+impl Server {
+    fn start(config: ServerConfig, listener: Option<&TcpListener>) -> Result<Server, ServeError> {
+        let session_ids = SessionIds::new(config.my_id, wall_ms())?;
+        let started = std::time::Instant::now();
+        let opened = RocksStore::open(&OpenOptions {
+            data_dir: config.data_dir.clone(),
+            wal_dir: config.data_log_dir.clone(),
+            member: config.my_id,
+        })?;
+        let store: Arc<dyn Store> = Arc::new(opened.store);
+        let tree = opened.tree;
+        info!(
+            znodes = tree.counts().znodes,
+            sessions = tree.counts().sessions,
+            log_entries = opened.recovered.entries.len(),
+            millis = started.elapsed().as_millis() as u64,
+            "the store is open"
+        );
+        let raft = RaftConfig::new(config.my_id);
+        let consensus = Consensus::new(raft, opened.recovered)?;
+        let shared = Arc::new(new_shared(config, session_ids, tree)?);
+        if let Some(port) = listener.and_then(|listener| listener.local_addr().ok()) {
+            shared.set_bound_port(port.port());
+        }
+        let member = Member::new(consensus, founding()?, shared.clock.now_ms());
+        let log = LogWriter::start(Arc::clone(&store), Arc::clone(&shared))?;
+        let checkpointer = Checkpointer::start(store, Arc::clone(&shared))?;
+        let core = Core::new(Arc::clone(&shared), member, log, checkpointer);
+        Server::spawn(shared, core)
+    }
+
+    fn spawn(shared: Arc<Shared>, core: Core) -> Result<Server, ServeError> {
+        let core_ended = CancellationToken::new();
+        let failure = Arc::new(parking_lot::Mutex::new(None));
+        let ended = core_ended.clone().drop_guard();
+        let report = Arc::clone(&failure);
+        let core = crate::thread::spawn("quenda-core", move || {
+            let _ended = ended;
+            if let Err(error) = core.run() {
+                *report.lock() = Some(error);
+            }
+        })?;
+        Ok(Server {
+            shared,
+            core,
+            core_ended,
+            failure,
+        })
+    }
+
+    async fn run(self, listener: Option<TcpListener>) -> Result<(), ServeError> {
+        let tasks = TaskTracker::new();
+        let stop = CancellationToken::new();
+        announce(&self.shared);
+        if let Some(listener) = listener {
+            let accept = listener::accept(
+                listener,
+                Arc::clone(&self.shared),
+                tasks.clone(),
+                stop.clone(),
+            );
+            tokio::spawn(accept);
+        }
+        tokio::select! {
+            signal = stop_signal() => info!(signal = signal?, "stopping; sessions stay alive"),
+            () = self.core_ended.cancelled() => error!("the core thread has ended"),
+        }
+        stop.cancel();
+        self.shared.inbox.stop();
+        self.core_ended.cancelled().await;
+        self.close_connections(tasks).await;
+        if self.core.join().is_err() {
+            error!("the core thread had panicked");
+        }
+        match self.failure.lock().take() {
+            Some(error) => Err(error.into()),
+            None => {
+                info!("stopped");
+                Ok(())
+            }
+        }
+    }
+
+    /// What was durable before the stop is answered; then every socket is closed.
+    async fn close_connections(&self, tasks: TaskTracker) {
+        for handle in self.shared.registry.all() {
+            handle.close(CloseReason::Member);
+        }
+        tasks.close();
+        if tokio::time::timeout(CLOSE_PATIENCE * 2, tasks.wait())
+            .await
+            .is_err()
+        {
+            warn!("some clients did not take their last replies");
+        }
+    }
+}
+
+fn new_shared(
+    config: ServerConfig,
+    session_ids: SessionIds,
+    tree: Tree,
+) -> Result<Shared, ServeError> {
+    let settings = Settings {
+        session_timeout_min_ms: config.min_session_timeout_ms as i32,
+        session_timeout_max_ms: config.max_session_timeout_ms as i32,
+        super_digest: config.super_digest.clone(),
+        digest_enabled: config.digest_enabled,
+        enforce_auth: config.enforce_auth_schemes.clone(),
+        skip_acl: config.skip_acl,
+        enforce_quota: config.enforce_quota,
+        reconfig_enabled: config.reconfig_enabled,
+        limits: Limits {
+            frame_max: config.max_frame,
+            ..Limits::default()
+        },
+    };
+    let whitelist = Whitelist::from_setting(config.four_letter_whitelist.as_deref(), false);
+    let text = version(env!("CARGO_PKG_VERSION"), None, 0);
+    let words = FourLetterWords::new(whitelist, text, Environment::of_this_process());
+    let mut seed = [0; 8];
+    entropy(&mut seed)?;
+    let seed = u64::from_le_bytes(seed);
+    Ok(Shared::new(
+        config,
+        settings,
+        session_ids,
+        tree,
+        words,
+        seed,
+    ))
+}
+
+fn founding() -> Result<Founding, ServeError> {
+    let mut cluster = [0; 8];
+    let mut secret = [0; 32];
+    entropy(&mut cluster)?;
+    entropy(&mut secret)?;
+    Ok(Founding {
+        cluster: u64::from_le_bytes(cluster),
+        secret,
+    })
+}
+
+fn entropy(bytes: &mut [u8]) -> Result<(), ServeError> {
+    getrandom::fill(bytes).map_err(|error| ServeError::System(io::Error::other(error)))
+}
+
+/// The one line that says where the server listens and where its data is. It goes to standard output, for
+/// scripts that wait for it.
+fn announce(shared: &Shared) {
+    let config = &shared.config;
+    let address = config.client_address.as_deref().unwrap_or("*");
+    let port = shared
+        .bound_port()
+        .map_or("no port".to_string(), |port| format!("{address}:{port}"));
+    let data = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
+    let log: Option<PathBuf> = config.data_log_dir.clone();
+    let log = log.map_or(String::new(), |dir| format!(", log in {}", dir.display()));
+    println!(
+        "quenda {} listens on {port}, data in {}{log}",
+        env!("CARGO_PKG_VERSION"),
+        data.display()
+    );
+}
+
+async fn stop_signal() -> io::Result<&'static str> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok("SIGTERM"),
+        _ = interrupt.recv() => Ok("SIGINT"),
+    }
+}
+
+/// Lets the process have as many descriptors as the system allows it: one connection, one descriptor.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    static RAISED: AtomicBool = AtomicBool::new(false);
+    if RAISED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        warn!(%error, "the limit of open files stays as it is");
+    }
+}

@@ -1,0 +1,164 @@
+//! What all threads of the server share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use quenda_frontend::{ConnectionId, Growth, SessionIds, Settings, SyncMode, World};
+use quenda_tree::Tree;
+
+use crate::clock::{Clock, wall_ms};
+use crate::config::ServerConfig;
+use crate::four_letter::FourLetterWords;
+use crate::inbox::Inbox;
+use crate::registry::Registry;
+use crate::traffic::Traffic;
+use crate::watches::LockedWatches;
+
+/// One server: the replicated state, its readers' locks, and the ways between the threads.
+///
+/// Lock order: `tree`, then a connection, then `watches`, then everything else.
+#[derive(Debug)]
+pub struct Shared {
+    /// Id of this member.
+    pub member: u64,
+    /// The state machine. Only the core thread locks it for writing.
+    pub tree: RwLock<Tree>,
+    /// Watches of this member's clients.
+    pub watches: LockedWatches,
+    /// This member's client connections.
+    pub registry: Registry,
+    /// The way to the core thread.
+    pub inbox: Inbox,
+    /// Ids for new sessions.
+    pub session_ids: SessionIds,
+    /// Settings of the client protocol.
+    pub settings: Arc<Settings>,
+    /// Configuration of the server.
+    pub config: ServerConfig,
+    /// Time.
+    pub clock: Clock,
+    /// Counters.
+    pub traffic: Traffic,
+    /// The words on the client port.
+    pub words: FourLetterWords,
+    /// Whether sessions are taken: the member leads and knows everything committed.
+    serving: AtomicBool,
+    /// Whether the disk has no room for growth.
+    disk_full: AtomicBool,
+    /// Whether the log writer waits for its store to work again.
+    log_failing: AtomicBool,
+    /// Whether the store may lack rows that were collected for a checkpoint: the next has to be complete.
+    checkpoint_lost: AtomicBool,
+    next_connection: AtomicU64,
+    /// The client port that was bound, 0 for none.
+    bound_port: AtomicU16,
+}
+
+impl Shared {
+    /// A server that does not serve yet.
+    pub fn new(
+        config: ServerConfig,
+        settings: Settings,
+        session_ids: SessionIds,
+        tree: Tree,
+        words: FourLetterWords,
+        watch_seed: u64,
+    ) -> Shared {
+        Shared {
+            member: config.my_id,
+            tree: RwLock::new(tree),
+            watches: LockedWatches::new(watch_seed, settings.limits.watched_paths_max),
+            registry: Registry::default(),
+            inbox: Inbox::default(),
+            session_ids,
+            settings: Arc::new(settings),
+            config,
+            clock: Clock::start(),
+            traffic: Traffic::default(),
+            words,
+            serving: AtomicBool::new(false),
+            disk_full: AtomicBool::new(false),
+            log_failing: AtomicBool::new(false),
+            checkpoint_lost: AtomicBool::new(false),
+            // Connections of an earlier run stand in the log as origins; theirs are never used again.
+            next_connection: AtomicU64::new((wall_ms().unsigned_abs()) << 20 | 1),
+            bound_port: AtomicU16::new(0),
+        }
+    }
+
+    /// An id for a new connection.
+    pub fn next_connection(&self) -> ConnectionId {
+        ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The surroundings of a connection, with the tree locked by the caller.
+    pub fn world<'a>(&'a self, tree: &'a Tree) -> World<'a> {
+        World {
+            tree,
+            watches: &self.watches,
+            session_ids: &self.session_ids,
+            serving: self.is_serving(),
+            growth: self.growth(),
+            sync: SyncMode::Marker,
+            now_ms: self.clock.now_ms(),
+            time_ms: wall_ms(),
+        }
+    }
+
+    fn growth(&self) -> Growth {
+        if self.disk_full.load(Ordering::Relaxed) || self.log_failing.load(Ordering::Relaxed) {
+            Growth::Refused
+        } else {
+            Growth::Allowed
+        }
+    }
+
+    /// Sets whether the log writer waits for its store to work again.
+    pub fn set_log_failing(&self, failing: bool) {
+        self.log_failing.store(failing, Ordering::Relaxed);
+    }
+
+    /// Rows that were collected for a checkpoint may not be in the store.
+    pub fn set_checkpoint_lost(&self) {
+        self.checkpoint_lost.store(true, Ordering::Release);
+    }
+
+    /// Whether the next checkpoint has to be complete; from now on it is assumed to be under way.
+    pub fn take_checkpoint_lost(&self) -> bool {
+        self.checkpoint_lost.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether sessions are taken.
+    pub fn is_serving(&self) -> bool {
+        self.serving.load(Ordering::Acquire)
+    }
+
+    /// Sets whether sessions are taken.
+    pub fn set_serving(&self, serving: bool) {
+        self.serving.store(serving, Ordering::Release);
+    }
+
+    /// Whether the disk has no room for growth.
+    pub fn is_disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether the disk has no room for growth; true if that is news.
+    pub fn set_disk_full(&self, full: bool) -> bool {
+        self.disk_full.swap(full, Ordering::Relaxed) != full
+    }
+
+    /// The client port, once it is bound.
+    pub fn bound_port(&self) -> Option<u16> {
+        match self.bound_port.load(Ordering::Relaxed) {
+            0 => None,
+            port => Some(port),
+        }
+    }
+
+    /// Tells which client port was bound.
+    pub fn set_bound_port(&self, port: u16) {
+        self.bound_port.store(port, Ordering::Relaxed);
+    }
+}
