@@ -80,6 +80,9 @@ pub struct Consensus {
     config: Config,
     hard_state: HardState,
     outstanding: VecDeque<Outstanding>,
+    /// Newest entry of a snapshot that the host is installing. Until it is applied, this member must not
+    /// start an election: raft would look for entries that the snapshot replaces.
+    installing: Option<u64>,
     /// Elections started here; makes the timeouts of one term differ.
     elections: u64,
 }
@@ -104,6 +107,7 @@ impl Consensus {
             config,
             hard_state,
             outstanding: VecDeque::new(),
+            installing: None,
             elections: 0,
         };
         consensus.pin_election_timeout();
@@ -112,8 +116,11 @@ impl Consensus {
 
     // ----- inputs -------------------------------------------------------------------------------
 
-    /// One tick has passed.
+    /// One tick has passed. The clock stands still while a snapshot is being installed.
     pub fn tick(&mut self) {
+        if self.installing.is_some() {
+            return;
+        }
         let was_leader = self.is_leader();
         if self.node.tick() && !was_leader {
             self.elections += 1;
@@ -122,10 +129,10 @@ impl Consensus {
     }
 
     /// Starts an election now, without waiting for a timeout. A single voter leads when this returns.
-    /// Nothing happens on a leader, on a member without a vote, and while a committed membership change
-    /// waits to be applied.
+    /// Nothing happens on a leader, on a member without a vote, while a snapshot is being installed, and
+    /// while a committed membership change waits to be applied.
     pub fn campaign(&mut self) {
-        if !self.node.raft.promotable() {
+        if self.installing.is_some() || !self.node.raft.promotable() {
             return;
         }
         self.elections += 1;
@@ -201,6 +208,10 @@ impl Consensus {
         // Requests travel on the host's own channel: a proposal forwarded by raft tells nobody its index.
         if message.msg_type() == MessageType::MsgPropose {
             return Err(StepError::Unexpected);
+        }
+        // A call to take leadership over, which is no loss to miss.
+        if message.msg_type() == MessageType::MsgTimeoutNow && self.installing.is_some() {
+            return Ok(());
         }
         let from = message.from;
         let result = self.node.step(message);
@@ -278,6 +289,7 @@ impl Consensus {
             (!raw.snapshot().is_empty()).then(|| SnapshotImage::from_raft(raw.snapshot()));
         if let Some(image) = &snapshot {
             self.node.mut_store().reset(image.index, image.term);
+            self.installing = Some(image.index);
         }
         let persist = self.batch_to_persist(&mut raw);
         let mut messages = from_raft_messages(&raw.take_messages());
@@ -308,6 +320,7 @@ impl Consensus {
         if index > self.node.raft.raft_log.applied() {
             self.node.advance_apply_to(index);
         }
+        self.installing = self.installing.filter(|installing| *installing > index);
     }
 
     /// Puts the membership change of a committed entry into force; `None` if it carries none. To be

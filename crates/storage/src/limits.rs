@@ -1,0 +1,37 @@
+//! Bounds of disk space and of RocksDB's memory.
+
+/// Growth is refused (reads, deletes and session upkeep go on) when the file system has less than this
+/// left. It covers what is already accepted: memtables to flush, the write-ahead log, a compaction.
+pub const GROWTH_RESERVE_BYTES: u64 = 128 << 20;
+
+/// On a small file system the reserve is this part of it instead.
+pub const GROWTH_RESERVE_FRACTION: u64 = 4;
+
+/// Nothing at all is accepted when less than this part of the growth reserve is left: what remains is for
+/// checkpoints and for cutting the log, which is how space comes back.
+pub const UPKEEP_RESERVE_FRACTION: u64 = 4;
+
+/// Memtables of all column families together; a flush starts at the bound. Smaller on a small disk.
+pub const MEMTABLE_BYTES: u64 = 48 << 20;
+
+/// Memtable of the log and of the znodes, each; a flush starts at the bound.
+pub const LARGE_MEMTABLE_BYTES: u64 = 16 << 20;
+
+/// Memtable of each other column family.
+pub const SMALL_MEMTABLE_BYTES: u64 = 2 << 20;
+
+/// The write-ahead log; beyond it the oldest memtables are flushed. Smaller on a small disk.
+pub const WAL_BYTES: u64 = 64 << 20;
+
+/// Memtables and write-ahead log are scaled down to this part of the disk.
+pub const DISK_FRACTION_OF_BUFFERS: u64 = 32;
+
+/// The least that memtables and write-ahead log are scaled down to.
+pub const LEAST_BUFFER_BYTES: u64 = 2 << 20;
+
+/// Blocks of table files kept in memory. The tree is served from memory; this cache only helps
+/// compactions.
+pub const BLOCK_CACHE_BYTES: usize = 8 << 20;
+
+/// Bytes read ahead when the tree is loaded.
+pub const LOAD_READAHEAD_BYTES: usize = 4 << 20;

@@ -1,0 +1,343 @@
+//! The store on RocksDB.
+
+mod open;
+mod options;
+mod read;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
+use quenda_consensus::{LogBatch, Recovered};
+use quenda_tree::Table;
+use rocksdb::{DB, WriteBatch};
+
+pub use open::OpenOptions;
+
+use crate::checkpoint::Checkpoint;
+use crate::error::{OpenError, StoreError};
+use crate::format::{self, CheckpointRow, Progress};
+use crate::image::Marks;
+use crate::space::Space;
+use crate::store::{Reopened, RowVisitor, Store};
+use open::Missing;
+use options::{LOG, RAFT_META};
+
+/// A member's store on disk. Clones are handles to the same store.
+#[derive(Clone)]
+pub struct RocksStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: OpenOptions,
+    /// `None` only while a reopening has failed.
+    db: RwLock<Option<DB>>,
+    /// Held over every append, so that they are numbered in the order of the log.
+    log: Mutex<LogState>,
+    checkpoint: Mutex<CheckpointState>,
+    failed: AtomicBool,
+}
+
+/// Where the log stands, as of the last successful write.
+#[derive(Clone, Copy)]
+struct LogState {
+    compacted: u64,
+    last: u64,
+    progress: Progress,
+}
+
+#[derive(Clone, Copy)]
+struct CheckpointState {
+    /// The entry of the last checkpoint written.
+    written: u64,
+}
+
+impl RocksStore {
+    /// Opens the store of a member, or creates it in an empty directory, and reads raft's state and the
+    /// log. The tree's rows are read with [`crate::load_tree`].
+    ///
+    /// # Errors
+    /// See [`OpenError`]; its text says what to do.
+    pub fn open(options: OpenOptions) -> Result<(RocksStore, Recovered), OpenError> {
+        let db = open::open(&options, Missing::Create)?;
+        let (log, checkpoint, recovered) = inspect(&db, &options)?;
+        let shared = Shared {
+            options,
+            db: RwLock::new(Some(db)),
+            log: Mutex::new(log),
+            checkpoint: Mutex::new(checkpoint),
+            failed: AtomicBool::new(false),
+        };
+        let store = RocksStore {
+            shared: Arc::new(shared),
+        };
+        Ok((store, recovered))
+    }
+
+    /// The open database, for reading.
+    fn db(&self) -> Result<MappedRwLockReadGuard<'_, DB>, StoreError> {
+        RwLockReadGuard::try_map(self.shared.db.read(), Option::as_ref)
+            .map_err(|_| StoreError::NeedsReopen)
+    }
+
+    /// The open database, for writing.
+    fn writable(&self) -> Result<MappedRwLockReadGuard<'_, DB>, StoreError> {
+        let db = self.db()?;
+        if self.shared.failed.load(Ordering::Acquire) {
+            return Err(StoreError::NeedsReopen);
+        }
+        Ok(db)
+    }
+
+    fn write_failed(&self, error: &rocksdb::Error) -> StoreError {
+        self.shared.failed.store(true, Ordering::Release);
+        StoreError::Write(error.to_string())
+    }
+}
+
+fn inspect(
+    db: &DB,
+    options: &OpenOptions,
+) -> Result<(LogState, CheckpointState, Recovered), OpenError> {
+    let recovered = read::recovered(db, options).map_err(|error| match error {
+        StoreError::Open(error) => error,
+        other => options.damaged(other),
+    })?;
+    let log = LogState {
+        compacted: recovered.compacted.0,
+        last: recovered.last_index(),
+        progress: read::progress(db, options)?,
+    };
+    let checkpoint = CheckpointState {
+        written: recovered.applied,
+    };
+    Ok((log, checkpoint, recovered))
+}
+
+impl LogState {
+    fn marks(&self, checkpoint: u64) -> Marks {
+        Marks {
+            compacted: self.compacted,
+            last: self.last,
+            checkpoint,
+        }
+    }
+}
+
+impl Store for RocksStore {
+    fn append(&self, batches: &[LogBatch]) -> Result<(), StoreError> {
+        let Some(newest) = batches.last() else {
+            return Ok(());
+        };
+        let db = self.writable()?;
+        let mut log = self.shared.log.lock();
+        let last = log.marks(0).last_after(batches)?;
+        let progress = Progress {
+            hard_state: newest.hard_state,
+            appends: log.progress.appends + 1,
+        };
+        let mut write = WriteBatch::with_capacity_bytes(append_bytes(batches));
+        put_entries(&db, &mut write, log.last, batches)?;
+        write.put_cf(
+            read::family(&db, RAFT_META)?,
+            format::PROGRESS_KEY,
+            progress.encode(),
+        );
+        db.write_opt(write, &options::synced())
+            .map_err(|error| self.write_failed(&error))?;
+        log.last = last;
+        log.progress = progress;
+        Ok(())
+    }
+
+    fn checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), StoreError> {
+        let db = self.writable()?;
+        let mut state = self.shared.checkpoint.lock();
+        let marks = self.shared.log.lock().marks(state.written);
+        marks.check_checkpoint(checkpoint.applied.0)?;
+        let write = checkpoint_batch(&db, checkpoint)?;
+        db.write(write).map_err(|error| self.write_failed(&error))?;
+        state.written = checkpoint.applied.0;
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        let db = self.writable()?;
+        db.flush_wal(true)
+            .map_err(|error| self.write_failed(&error))
+    }
+
+    fn compact_log(&self, through: u64) -> Result<(), StoreError> {
+        let db = self.writable()?;
+        let state = self.shared.checkpoint.lock();
+        let log = *self.shared.log.lock();
+        log.marks(state.written).check_cut(through)?;
+        if through <= log.compacted {
+            return Ok(());
+        }
+        let term = read_term(&db, through, &self.shared.options)?;
+        let family = read::family(&db, LOG)?;
+        let (first, end) = (format::entry_key(0), format::entry_key(through + 1));
+        let mut write = WriteBatch::default();
+        write.put_cf(
+            read::family(&db, RAFT_META)?,
+            format::COMPACTED_KEY,
+            format::encode_position((through, term)),
+        );
+        write.delete_range_cf(family, first, end);
+        // Synced, and with it the checkpoint above: files are dropped next, for good.
+        db.write_opt(write, &options::synced())
+            .map_err(|error| self.write_failed(&error))?;
+        self.shared.log.lock().compacted = through;
+        db.delete_file_in_range_cf(family, first, format::entry_key(through))
+            .map_err(|error| self.write_failed(&error))
+    }
+
+    fn recover(&self) -> Result<Recovered, StoreError> {
+        read::recovered(&*self.db()?, &self.shared.options)
+    }
+
+    fn scan(&self, visit: &mut RowVisitor<'_>) -> Result<(), StoreError> {
+        read::scan(&*self.db()?, visit, &self.shared.options)
+    }
+
+    fn reopen(&self) -> Result<Reopened, StoreError> {
+        let mut db = self.shared.db.write();
+        let mut log = self.shared.log.lock();
+        let mut checkpoint = self.shared.checkpoint.lock();
+        if let Some(old) = db.take() {
+            self.shared.failed.store(true, Ordering::Release);
+            old.cancel_all_background_work(true);
+        }
+        let opened = open::open(&self.shared.options, Missing::Damage)?;
+        let (found, stored, _) = inspect(&opened, &self.shared.options)?;
+        // Appends are numbered, so this also holds when entries were replaced by fewer ones.
+        if found.progress.appends < log.progress.appends {
+            return Err(StoreError::LostEntries {
+                found: found.last,
+                promised: log.last,
+            });
+        }
+        let reopened = Reopened {
+            last_index: found.last,
+            checkpoint_index: stored.written,
+            checkpoint_lost: stored.written < checkpoint.written,
+        };
+        *db = Some(opened);
+        *log = found;
+        *checkpoint = stored;
+        self.shared.failed.store(false, Ordering::Release);
+        Ok(reopened)
+    }
+
+    fn space(&self) -> io::Result<Space> {
+        let data = Space::of(&self.shared.options.directory)?;
+        let Some(log_directory) = &self.shared.options.log_directory else {
+            return Ok(data);
+        };
+        let log = Space::of(log_directory)?;
+        Ok(if log.level() < data.level() {
+            log
+        } else {
+            data
+        })
+    }
+}
+
+fn append_bytes(batches: &[LogBatch]) -> usize {
+    const ROW_OVERHEAD: usize = 32;
+    let entries = batches.iter().flat_map(|batch| &batch.entries);
+    entries
+        .map(|entry| entry.data.len() + ROW_OVERHEAD)
+        .sum::<usize>()
+        + 128
+}
+
+/// Entries in order; a batch that begins inside the log first removes what it replaces.
+fn put_entries(
+    db: &DB,
+    write: &mut WriteBatch,
+    mut last: u64,
+    batches: &[LogBatch],
+) -> Result<(), StoreError> {
+    let family = read::family(db, LOG)?;
+    let mut row = Vec::new();
+    for entries in batches.iter().map(|batch| &batch.entries) {
+        let (Some(first), Some(newest)) = (entries.first(), entries.last()) else {
+            continue;
+        };
+        if first.index <= last {
+            let (from, to) = (format::entry_key(first.index), format::entry_key(last + 1));
+            write.delete_range_cf(family, from, to);
+        }
+        for entry in entries {
+            format::encode_entry(entry, &mut row);
+            write.put_cf(family, format::entry_key(entry.index), &row);
+        }
+        last = newest.index;
+    }
+    Ok(())
+}
+
+fn checkpoint_batch(db: &DB, checkpoint: &Checkpoint) -> Result<WriteBatch, StoreError> {
+    const ROW_OVERHEAD: usize = 16;
+    let rows = &checkpoint.rows;
+    let bytes = rows.len_bytes() + rows.len() * ROW_OVERHEAD + 256;
+    let mut write = WriteBatch::with_capacity_bytes(bytes);
+    let mut families = Vec::new();
+    for table in Table::ALL {
+        families.push((table, read::family(db, options::table_name(table))?));
+    }
+    let family = |wanted: Table| {
+        let found = families.iter().find(|(table, _)| *table == wanted);
+        found.expect("every table has its family").1
+    };
+    if checkpoint.complete {
+        clear_tables(db, &mut write)?;
+    }
+    for (table, key, value) in rows.iter() {
+        match value {
+            Some(value) => write.put_cf(family(table), key, value),
+            None => write.delete_cf(family(table), key),
+        }
+    }
+    let row = CheckpointRow {
+        applied: checkpoint.applied,
+        membership: checkpoint.membership.clone(),
+    };
+    write.put_cf(
+        read::family(db, RAFT_META)?,
+        format::CHECKPOINT_KEY,
+        row.encode(),
+    );
+    Ok(write)
+}
+
+fn clear_tables(db: &DB, write: &mut WriteBatch) -> Result<(), StoreError> {
+    for table in Table::ALL {
+        let family = read::family(db, options::table_name(table))?;
+        let mut rows = db.raw_iterator_cf_opt(family, options::scan());
+        rows.seek_to_last();
+        if let Some(last) = rows.key() {
+            // The end of a range is not part of it.
+            let end = [last, &[0]].concat();
+            write.delete_range_cf(family, &[][..], &end);
+        }
+        rows.status()
+            .map_err(|error| StoreError::Read(error.to_string()))?;
+    }
+    Ok(())
+}
+
+fn read_term(db: &DB, index: u64, options: &OpenOptions) -> Result<u64, StoreError> {
+    let key = format::entry_key(index);
+    let row = db
+        .get_cf(read::family(db, LOG)?, key)
+        .map_err(|error| options.damaged(error))?
+        .ok_or_else(|| options.damaged(format!("log entry {index} is missing")))?;
+    let entry = format::decode_entry(&key, &row)
+        .map_err(|_| options.damaged(format!("log entry {index} is unreadable")))?;
+    Ok(entry.term)
+}

@@ -1,0 +1,276 @@
+//! Opening: whose directory it is, whether it is whole, and where a torn tail ends.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use quenda_consensus::Recovered;
+use rocksdb::{DB, DBRecoveryMode, ErrorKind, WriteBatch};
+use tracing::warn;
+
+use super::options::{self, Buffers, LOG, RAFT_META};
+use super::read;
+use crate::error::OpenError;
+use crate::format::{self, CheckpointRow, Progress};
+use crate::space::Space;
+
+/// The file in a separate log directory that says whose it is.
+const OWNER_FILE: &str = "MEMBER";
+
+/// Where a store is, and what it is when there is none yet.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// The data directory; the database is the folder `db` in it.
+    pub directory: PathBuf,
+    /// A directory of its own for the write-ahead log, if it is to have one.
+    pub log_directory: Option<PathBuf>,
+    /// The member that the store belongs to.
+    pub member: u64,
+    /// What an empty directory starts from: [`Recovered::bootstrap`] or [`Recovered::joining`].
+    pub start: Recovered,
+}
+
+impl OpenOptions {
+    pub(super) fn database(&self) -> PathBuf {
+        self.directory.join("db")
+    }
+
+    pub(super) fn damaged(&self, detail: impl ToString) -> OpenError {
+        OpenError::damaged(&self.directory, detail)
+    }
+
+    pub(super) fn io(&self, detail: impl ToString) -> OpenError {
+        OpenError::io(&self.directory, detail)
+    }
+
+    fn misplaced_log(&self, detail: impl ToString) -> OpenError {
+        OpenError::LogDirectory {
+            directory: self.directory.clone(),
+            detail: detail.to_string(),
+        }
+    }
+}
+
+/// Whether a store may be created where there is none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    Create,
+    Damage,
+}
+
+pub(super) fn open(options: &OpenOptions, missing: Missing) -> Result<DB, OpenError> {
+    let exists = check_database(options)?;
+    if !exists && missing == Missing::Damage {
+        return Err(options.damaged("the database has vanished"));
+    }
+    check_log_directory(options, exists)?;
+    fs::create_dir_all(options.database()).map_err(|error| options.io(error))?;
+    let db = open_whole_or_cut(options)?;
+    if read::meta(&db, format::FORMAT_KEY, options)?.is_none() {
+        if missing == Missing::Damage || holds_anything(&db) {
+            return Err(options.damaged("the row that names its format is missing"));
+        }
+        create(&db, options)?;
+    }
+    check_identity(&db, options)?;
+    Ok(db)
+}
+
+/// Whether there is a database. RocksDB would silently start an empty one beside the remains of another.
+fn check_database(options: &OpenOptions) -> Result<bool, OpenError> {
+    let database = options.database();
+    let names = match fs::read_dir(&database) {
+        Ok(entries) => entries.collect::<Result<Vec<_>, _>>(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => Err(error),
+    };
+    let names = names.map_err(|error| options.io(error))?;
+    let has = |test: &dyn Fn(&str) -> bool| {
+        let mut names = names.iter().map(|entry| entry.file_name());
+        names.any(|name| name.to_str().is_some_and(test))
+    };
+    if has(&|name| name == "CURRENT") {
+        return Ok(true);
+    }
+    if has(&|name| name.ends_with(".sst")) {
+        return Err(options.damaged(format!("{} is missing", database.join("CURRENT").display())));
+    }
+    Ok(false)
+}
+
+/// A log directory that is empty, or another member's, would look like a store without recent writes.
+fn check_log_directory(options: &OpenOptions, exists: bool) -> Result<(), OpenError> {
+    let Some(directory) = &options.log_directory else {
+        return Ok(());
+    };
+    let owner = directory.join(OWNER_FILE);
+    match fs::read_to_string(&owner) {
+        Ok(text) if text.trim() == options.member.to_string() => Ok(()),
+        Ok(text) => Err(options.misplaced_log(format!(
+            "is {}, which belongs to member {}",
+            directory.display(),
+            text.trim()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !exists => {
+            claim_log_directory(options, directory, &owner)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(options.misplaced_log(format!(
+            "is not {}: the file {} is missing there. If the log was lost, empty the data directory as \
+             well and let the member fetch the state from the leader",
+            directory.display(),
+            owner.display()
+        ))),
+        Err(error) => Err(options.io(error)),
+    }
+}
+
+fn claim_log_directory(
+    options: &OpenOptions,
+    directory: &Path,
+    owner: &Path,
+) -> Result<(), OpenError> {
+    let claim = || {
+        fs::create_dir_all(directory)?;
+        fs::write(owner, format!("{}\n", options.member))?;
+        fs::File::open(owner)?.sync_all()?;
+        fs::File::open(directory)?.sync_all()
+    };
+    claim().map_err(|error: io::Error| options.io(error))
+}
+
+/// A log that ends cleanly opens at once. Otherwise its end is torn, which a power cut does to the last,
+/// unacknowledged write, and is cut there; but if a later append can still be read, the damage lies in
+/// what had been acknowledged.
+fn open_whole_or_cut(options: &OpenOptions) -> Result<DB, OpenError> {
+    let error = match attempt(options, DBRecoveryMode::AbsoluteConsistency) {
+        Ok(db) => return Ok(db),
+        Err(error) => error,
+    };
+    if error.kind() != ErrorKind::Corruption {
+        return Err(explain(options, &error));
+    }
+    let readable = appends_readable(options, DBRecoveryMode::PointInTime)?;
+    let beyond = appends_readable(options, DBRecoveryMode::SkipAnyCorruptedRecord)?;
+    if beyond > readable + 1 {
+        return Err(options.damaged(format!(
+            "the write-ahead log is unreadable behind append {readable}, but append {beyond} is there \
+             ({error})"
+        )));
+    }
+    warn!(
+        directory = %options.directory.display(), append = readable, %error,
+        "the write-ahead log ends in a torn record; it is cut there"
+    );
+    attempt(options, DBRecoveryMode::PointInTime).map_err(|error| explain(options, &error))
+}
+
+fn attempt(options: &OpenOptions, mode: DBRecoveryMode) -> Result<DB, rocksdb::Error> {
+    let (database, families) = setup(options, mode);
+    DB::open_cf_descriptors(&database, options.database(), families)
+}
+
+/// The newest append that can be read in this mode, without changing anything.
+fn appends_readable(options: &OpenOptions, mode: DBRecoveryMode) -> Result<u64, OpenError> {
+    let (database, families) = setup(options, mode);
+    let db = DB::open_cf_descriptors_read_only(&database, options.database(), families, false)
+        .map_err(|error| explain(options, &error))?;
+    Ok(read::progress(&db, options)?.appends)
+}
+
+fn setup(
+    options: &OpenOptions,
+    mode: DBRecoveryMode,
+) -> (rocksdb::Options, Vec<rocksdb::ColumnFamilyDescriptor>) {
+    // Where the size of the disk is unknown, assume a large one.
+    let space = Space::of(&options.directory).unwrap_or(Space {
+        free_bytes: u64::MAX,
+        total_bytes: u64::MAX,
+    });
+    let buffers = Buffers::for_disk(space);
+    (
+        options::database(options.log_directory.as_deref(), buffers, mode),
+        options::column_families(buffers),
+    )
+}
+
+/// RocksDB tells errors apart by text alone.
+fn explain(options: &OpenOptions, error: &rocksdb::Error) -> OpenError {
+    let text = error.to_string();
+    match error.kind() {
+        ErrorKind::IOError if text.contains("lock") && text.contains("LOCK") => OpenError::InUse {
+            directory: options.directory.clone(),
+        },
+        ErrorKind::IOError if text.contains("No such file") => options.damaged(text),
+        ErrorKind::Corruption | ErrorKind::InvalidArgument | ErrorKind::NotFound => {
+            options.damaged(text)
+        }
+        _ => options.io(text),
+    }
+}
+
+fn holds_anything(db: &DB) -> bool {
+    let families = quenda_tree::Table::ALL.map(options::table_name);
+    families
+        .into_iter()
+        .chain([LOG, RAFT_META])
+        .filter_map(|name| db.cf_handle(name))
+        .any(|family| {
+            db.iterator_cf(family, rocksdb::IteratorMode::Start)
+                .next()
+                .is_some()
+        })
+}
+
+fn create(db: &DB, options: &OpenOptions) -> Result<(), OpenError> {
+    let family = read::family(db, RAFT_META).map_err(|error| options.damaged(error))?;
+    let start = &options.start;
+    let mut batch = WriteBatch::default();
+    let progress = Progress {
+        hard_state: start.hard_state,
+        appends: 0,
+    };
+    let checkpoint = CheckpointRow {
+        applied: start.compacted,
+        membership: start.membership.clone(),
+    };
+    let separate = [u8::from(options.log_directory.is_some())];
+    batch.put_cf(family, format::FORMAT_KEY, format::FORMAT.to_be_bytes());
+    batch.put_cf(family, format::MEMBER_KEY, options.member.to_be_bytes());
+    batch.put_cf(family, format::LOG_DIRECTORY_KEY, separate);
+    batch.put_cf(family, format::PROGRESS_KEY, progress.encode());
+    batch.put_cf(
+        family,
+        format::COMPACTED_KEY,
+        format::encode_position(start.compacted),
+    );
+    batch.put_cf(family, format::CHECKPOINT_KEY, checkpoint.encode());
+    db.write_opt(batch, &options::synced())
+        .map_err(|error| options.io(error))
+}
+
+fn check_identity(db: &DB, options: &OpenOptions) -> Result<(), OpenError> {
+    let found = read::required(db, format::FORMAT_KEY, format::decode_u32, options)?;
+    if found != format::FORMAT {
+        return Err(OpenError::Format {
+            directory: options.directory.clone(),
+            found,
+            expected: format::FORMAT,
+        });
+    }
+    let found = read::required(db, format::MEMBER_KEY, format::decode_u64, options)?;
+    if found != options.member {
+        return Err(OpenError::WrongMember {
+            directory: options.directory.clone(),
+            found,
+            expected: options.member,
+        });
+    }
+    let separate = read::required(db, format::LOG_DIRECTORY_KEY, format::decode_flag, options)?;
+    match (separate, options.log_directory.is_some()) {
+        (true, false) => Err(options.misplaced_log("is a separate one, but none is configured")),
+        (false, true) => Err(options.misplaced_log(
+            "is the data directory itself; a separate one must be configured before the first start",
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,137 @@
+//! How RocksDB is set up, and why.
+
+use std::path::Path;
+
+use quenda_tree::Table;
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DBCompressionType, DBRecoveryMode, LogLevel,
+    Options, ReadOptions, WriteOptions,
+};
+
+use crate::limits;
+use crate::space::Space;
+
+/// Log entries by index.
+pub(super) const LOG: &str = "log";
+/// Raft's own state and the facts about the store.
+pub(super) const RAFT_META: &str = "raft_meta";
+
+pub(super) fn table_name(table: Table) -> &'static str {
+    match table {
+        Table::Nodes => "nodes",
+        Table::Sessions => "sessions",
+        Table::Acls => "acls",
+        Table::Meta => "meta",
+    }
+}
+
+/// Memtables and write-ahead log, scaled down so that a small disk has room for both and for a flush.
+#[derive(Clone, Copy)]
+pub(super) struct Buffers {
+    memtables: usize,
+    large: usize,
+    small: usize,
+    wal: u64,
+}
+
+impl Buffers {
+    pub(super) fn for_disk(space: Space) -> Buffers {
+        let bound = space.total_bytes / limits::DISK_FRACTION_OF_BUFFERS;
+        let scaled = |bytes: u64| bytes.min(bound).max(limits::LEAST_BUFFER_BYTES);
+        Buffers {
+            memtables: scaled(limits::MEMTABLE_BYTES) as usize,
+            large: scaled(limits::LARGE_MEMTABLE_BYTES) as usize,
+            small: scaled(limits::SMALL_MEMTABLE_BYTES) as usize,
+            wal: scaled(limits::WAL_BYTES),
+        }
+    }
+}
+
+pub(super) fn database(
+    log_directory: Option<&Path>,
+    buffers: Buffers,
+    mode: DBRecoveryMode,
+) -> Options {
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.create_missing_column_families(true);
+    options.set_wal_recovery_mode(mode);
+    // A log file that vanishes or shrinks after it was synced is damage, not an empty log.
+    options.set_track_and_verify_wals_in_manifest(true);
+    if let Some(directory) = log_directory {
+        options.set_wal_dir(directory);
+    }
+    // An append must not wait while a checkpoint fills memtables. What this gives up (one view over
+    // several writes for readers) is not used: rows are read only while nothing is written.
+    options.set_unordered_write(true);
+    options.set_db_write_buffer_size(buffers.memtables);
+    options.set_max_total_wal_size(buffers.wal);
+    options.set_max_background_jobs(2);
+    options.set_max_open_files(-1);
+    options.set_skip_stats_update_on_db_open(true);
+    options.set_stats_dump_period_sec(0);
+    options.set_stats_persist_period_sec(0);
+    options.set_log_level(LogLevel::Warn);
+    options.set_keep_log_file_num(2);
+    options.set_max_log_file_size(1 << 20);
+    options
+}
+
+pub(super) fn column_families(buffers: Buffers) -> Vec<ColumnFamilyDescriptor> {
+    let cache = Cache::new_lru_cache(limits::BLOCK_CACHE_BYTES);
+    let state = Table::ALL.into_iter().map(|table| {
+        let size = match table {
+            Table::Nodes => buffers.large,
+            Table::Sessions | Table::Acls | Table::Meta => buffers.small,
+        };
+        let mut options = column_family(&cache, size);
+        options.set_compression_type(DBCompressionType::Lz4);
+        ColumnFamilyDescriptor::new(table_name(table), options)
+    });
+    let raft_meta = column_family(&cache, buffers.small);
+    let families = [
+        ColumnFamilyDescriptor::new(LOG, log_family(&cache, buffers.large)),
+        ColumnFamilyDescriptor::new(RAFT_META, raft_meta),
+    ];
+    families.into_iter().chain(state).collect()
+}
+
+fn column_family(cache: &Cache, memtable: usize) -> Options {
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(cache);
+    blocks.set_block_size(16 << 10);
+    blocks.set_format_version(6);
+    let mut options = Options::default();
+    options.set_block_based_table_factory(&blocks);
+    options.set_compression_type(DBCompressionType::None);
+    options.set_write_buffer_size(memtable);
+    options.set_max_write_buffer_number(4);
+    // Compaction may fall behind for a while; that costs space, never an append.
+    options.set_level_zero_slowdown_writes_trigger(64);
+    options.set_level_zero_stop_writes_trigger(256);
+    options.set_soft_pending_compaction_bytes_limit(0);
+    options.set_hard_pending_compaction_bytes_limit(0);
+    options
+}
+
+/// The log is cut from its start: small files can be dropped whole, without compaction.
+fn log_family(cache: &Cache, memtable: usize) -> Options {
+    let mut options = column_family(cache, memtable);
+    options.set_target_file_size_base(8 << 20);
+    options
+}
+
+pub(super) fn synced() -> WriteOptions {
+    let mut options = WriteOptions::default();
+    options.set_sync(true);
+    options
+}
+
+/// Reads everything once, in order: far ahead, and without pushing anything out of the cache.
+pub(super) fn scan() -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.fill_cache(false);
+    options.set_readahead_size(limits::LOAD_READAHEAD_BYTES);
+    options.set_verify_checksums(true);
+    options
+}
