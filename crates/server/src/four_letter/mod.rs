@@ -7,7 +7,6 @@
 mod environment;
 mod java;
 mod mntr;
-mod operation;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -20,7 +19,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 pub use environment::Environment;
 pub use mntr::{Metrics, Percentiles, Summary};
-pub use operation::{NO_OPERATION, operation_name};
 pub use source::{
     ConnectionView, DirectorySizes, Mode, Process, SessionExpiry, SessionView, Settings, Source,
     State, Traffic, WatchSummary,

@@ -139,7 +139,7 @@ pub struct ConnectionView {
 pub struct SessionView {
     /// The session's id.
     pub id: i64,
-    /// Name of the last operation, see [`super::operation_name`].
+    /// ZooKeeper's short name of the last operation; `NA` before the first.
     pub last_operation: &'static str,
     /// Wall time at which the connection was opened, in ms since 1970.
     pub established_ms: i64,

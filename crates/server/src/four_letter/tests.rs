@@ -34,7 +34,7 @@ impl Captured {
         let unless_reset = |value| if reset { 0 } else { value };
         Some(SessionView {
             id,
-            last_operation: if reset { NO_OPERATION } else { last_operation },
+            last_operation: if reset { "NA" } else { last_operation },
             established_ms: 1_795_984_076_326,
             timeout_ms: 30_000,
             last_cxid: if reset { -1 } else { last_cxid },
@@ -113,16 +113,8 @@ impl Source for Captured {
         let mut asking = self.connection(40_003, 0, None);
         asking.received = 1;
         vec![
-            self.connection(
-                40_001,
-                8,
-                self.session(SESSION_1, operation_name(8).expect("getChildren"), 7),
-            ),
-            self.connection(
-                40_002,
-                3,
-                self.session(SESSION_2, operation_name(4).expect("getData"), 2),
-            ),
+            self.connection(40_001, 8, self.session(SESSION_1, "GETC", 7)),
+            self.connection(40_002, 3, self.session(SESSION_2, "GETD", 2)),
             asking,
         ]
     }
