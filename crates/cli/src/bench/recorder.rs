@@ -1,0 +1,120 @@
+//! What the connections of a thread find, and processor time before and after.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use anyhow::Result;
+use hdrhistogram::Histogram;
+
+use super::args::BenchArgs;
+use super::process;
+use super::report::{Latency, Report, ServerUse};
+
+/// Longest latency the histograms hold, in nanoseconds.
+const LONGEST_NS: u64 = 120_000_000_000;
+
+/// What all connections of a thread have found.
+pub struct Recorder {
+    pub read: Histogram<u64>,
+    pub write: Histogram<u64>,
+    pub errors: BTreeMap<String, u64>,
+    pub last_reply: Option<Instant>,
+}
+
+impl Recorder {
+    pub fn new() -> Recorder {
+        Recorder {
+            read: new_histogram(),
+            write: new_histogram(),
+            errors: BTreeMap::new(),
+            last_reply: None,
+        }
+    }
+
+    pub fn error(&mut self, why: String) {
+        *self.errors.entry(why).or_default() += 1;
+    }
+
+    pub fn merge(&mut self, other: &Recorder) -> Result<()> {
+        self.read.add(&other.read)?;
+        self.write.add(&other.write)?;
+        for (why, count) in &other.errors {
+            *self.errors.entry(why.clone()).or_default() += count;
+        }
+        self.last_reply = self.last_reply.max(other.last_reply);
+        Ok(())
+    }
+}
+
+/// A histogram of nanoseconds with three significant digits.
+pub fn new_histogram() -> Histogram<u64> {
+    let mut histogram =
+        Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are constants that fit");
+    histogram.auto(true);
+    histogram
+}
+
+pub fn lock(recorder: &Mutex<Recorder>) -> std::sync::MutexGuard<'_, Recorder> {
+    recorder
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Processor time and memory at one moment.
+pub struct Usage {
+    client_cpu: f64,
+    server: Option<(f64, u64)>,
+}
+
+impl Usage {
+    pub fn now(args: &BenchArgs) -> Result<Usage> {
+        let server = match args.server_pid {
+            Some(pid) => Some((
+                process::cpu_seconds(Some(pid))?,
+                process::resident_bytes(Some(pid))?,
+            )),
+            None => None,
+        };
+        Ok(Usage {
+            client_cpu: process::cpu_seconds(None)?,
+            server,
+        })
+    }
+}
+
+pub fn report(
+    args: &BenchArgs,
+    recorder: &Recorder,
+    seconds: f64,
+    each_second: Vec<u64>,
+    before: &Usage,
+    after: &Usage,
+) -> Report {
+    let operations = recorder.read.len() + recorder.write.len();
+    let latency = [("read", &recorder.read), ("write", &recorder.write)]
+        .into_iter()
+        .filter_map(|(name, histogram)| Some((name, Latency::of(histogram)?)));
+    let server = before.server.zip(after.server).map(|(before, after)| {
+        let cpu_seconds = after.0 - before.0;
+        ServerUse {
+            cpu_seconds,
+            cpu_us_per_operation: cpu_seconds * 1e6 / operations.max(1) as f64,
+            resident_bytes_at_start: before.1,
+            resident_bytes_at_end: after.1,
+        }
+    });
+    Report {
+        version: env!("CARGO_PKG_VERSION"),
+        settings: args.clone(),
+        connections: args.connections(),
+        seconds,
+        operations,
+        operations_per_second: operations as f64 / seconds.max(f64::MIN_POSITIVE),
+        errors: recorder.errors.clone(),
+        latency: latency.collect(),
+        each_second,
+        client_cpu_seconds: after.client_cpu - before.client_cpu,
+        server,
+    }
+}
