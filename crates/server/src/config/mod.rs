@@ -75,7 +75,7 @@ pub struct ServerConfig {
     /// Schemes of which a client must prove an identity of one before it may do anything, each with a provider; empty
     /// to demand none. `enforce.auth.enabled`, `enforce.auth.schemes`.
     pub enforce_auth_schemes: Vec<String>,
-    /// The member's id, 0 to 254: the file `myid` in the data directory, else the `server.N` line, else 1.
+    /// The member's id, 1 to 127 or 129 to 254: the file `myid` in the data directory, else the `server.N` line, else 1.
     pub my_id: u64,
 }
 
@@ -101,12 +101,13 @@ pub struct Overrides {
     /// See [`ServerConfig::max_cnxns`].
     pub max_cnxns: Option<u32>,
     /// See [`ServerConfig::max_frame`].
-    pub max_frame: Option<usize>,
+    pub max_frame: Option<u32>,
     /// See [`ServerConfig::four_letter_whitelist`].
     pub four_letter_whitelist: Option<String>,
     /// See [`ServerConfig::my_id`].
     pub my_id: Option<u64>,
-    /// `-Dname=value` options: what the Java server would read from such an option counts.
+    /// `-Dname=value` options: keys of the file, or names of Java options. The fields above win over them, they win
+    /// over the file.
     pub properties: Vec<(String, String)>,
 }
 
@@ -129,9 +130,9 @@ impl ServerConfig {
         Self::load(Some(path), environment, &Overrides::default())
     }
 
-    /// Puts the configuration together: flags over `-D` options and the file, the file over defaults (which of the file
-    /// and `-D` wins depends on the key, [`keys::Place`]). Without a file, flags and good defaults suffice. Reads the
-    /// file, a dynamic configuration file it names, and `myid` in the data directory.
+    /// Puts the configuration together: the command line over the file, the file over defaults, and Java's options from
+    /// the environment where [`keys::Place`] says. Without a file, flags and good defaults suffice. Reads the file, a
+    /// dynamic configuration file it names, and `myid` in the data directory.
     ///
     /// # Errors
     /// A file that cannot be read or is malformed, a missing or contradictory setting, or one that must not be passed
@@ -155,7 +156,8 @@ impl ServerConfig {
         if let Some(path) = settings.get("dynamicConfigFile").map(PathBuf::from) {
             settings.add_dynamic_file(&path)?;
         }
-        settings.add_properties(&[environment.properties(), overrides.properties.clone()].concat());
+        settings.add_properties(&environment.properties());
+        settings.add_options(&overrides.properties, &mut remarks);
         overrides.add_to(&mut settings);
         settings.judge(&mut remarks)?;
         let config = resolve::resolve(&settings, overrides, &mut remarks)?;

@@ -16,8 +16,6 @@ const PROVIDERS: [&str; 2] = [
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
     "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
 ];
-/// The greatest member id: ids are the first byte of session ids, and the next one marks TTL znodes.
-const GREATEST_ID: u64 = 254;
 /// The greatest number a Java `int` holds.
 const GREATEST_NUMBER: i64 = i32::MAX as i64;
 /// The least request bound with which a client can still open a session.
@@ -162,9 +160,10 @@ impl Reader<'_> {
                 .or(line.map(|line| line.id))
                 .unwrap_or(1),
         };
-        if id > GREATEST_ID {
+        // The id is the first byte of session ids: 0, and what marks containers and TTL znodes, cannot be one.
+        if !matches!(id, 1..=0x7f | 0x81..=0xfe) {
             return Err(ConfigError::invalid(format!(
-                "serverid {id} is greater than {GREATEST_ID}"
+                "serverid {id} cannot number sessions: use 1 to 127 or 129 to 254"
             )));
         }
         Ok(id)

@@ -87,9 +87,7 @@ impl Settings {
             .partition(|(name, _)| spelling(name) == name);
         for (name, value) in others.into_iter().chain(proper) {
             if keys::find(&name).is_none() {
-                remarks.push(Remark::info(format!(
-                    "{name} is no key that ZooKeeper knows; it has no effect"
-                )));
+                remarks.push(unknown(&name));
             }
             self.set(spelling(&name), value.trim());
         }
@@ -135,6 +133,17 @@ impl Settings {
         self.values.append(&mut added);
     }
 
+    /// Adds `-Dname=value` options of our own command line, over the file. `name` is a key or the name that Java reads.
+    pub(super) fn add_options(&mut self, options: &[(String, String)], remarks: &mut Vec<Remark>) {
+        for (name, value) in options {
+            let inner = name.strip_prefix("zookeeper.").unwrap_or(name);
+            if keys::find(inner).is_none() {
+                remarks.push(unknown(name));
+            }
+            self.set(spelling(inner), value.trim());
+        }
+    }
+
     /// Names every setting that has no effect.
     ///
     /// # Errors
@@ -156,6 +165,12 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+fn unknown(name: &str) -> Remark {
+    Remark::info(format!(
+        "{name} is no key that ZooKeeper knows; it has no effect"
+    ))
 }
 
 fn without_effect(key: &Key, name: &str) -> String {

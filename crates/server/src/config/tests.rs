@@ -322,8 +322,12 @@ fn the_id_comes_from_myid() {
         case.write("myid", &format!("{wrong}\n"));
         assert_eq!(case.refusal(), format!("serverid {wrong} is not a number"));
     }
-    case.write("myid", "255");
-    assert_eq!(case.refusal(), "serverid 255 is greater than 254");
+    for wrong in ["0", "128", "255"] {
+        case.write("myid", wrong);
+        let expected =
+            format!("serverid {wrong} cannot number sessions: use 1 to 127 or 129 to 254");
+        assert_eq!(case.refusal(), expected);
+    }
 }
 
 #[test]
@@ -420,7 +424,8 @@ fn options_of_java_count_as_java_would_count_them() {
         (Some(2181), 3000),
         "these are read in the file alone"
     );
-    case.overrides.properties = vec![("jute.maxbuffer".to_owned(), "300".to_owned())];
+    let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    case.overrides.properties = vec![option("jute.maxbuffer", "300")];
     assert_eq!(
         case.config().max_frame,
         300,
@@ -431,6 +436,27 @@ fn options_of_java_count_as_java_would_count_them() {
         case.config().max_frame,
         300,
         "what ZooKeeper reads as an option alone wins over the file"
+    );
+}
+
+#[test]
+fn options_of_the_command_line_are_keys_or_names_that_java_reads() {
+    let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut case = Case::with("skipACL=no\nenforceQuota=false\n");
+    case.overrides.properties = vec![
+        option("skipACL", "yes"),
+        option("zookeeper.enforceQuota", "true"),
+        option("tickTime", "100"),
+        option("frobnicate", "1"),
+    ];
+    case.overrides.tick_time_ms = Some(200);
+    let config = case.config();
+    assert!(config.skip_acl && config.enforce_quota);
+    assert_eq!(config.tick_time_ms, 200, "a flag wins over an option");
+    assert!(
+        case.remarks()
+            .iter()
+            .any(|remark| remark.text.starts_with("frobnicate "))
     );
 }
 
