@@ -1,6 +1,7 @@
 //! The incremental checkpoint: rows of what changed, each once however often it changed.
 
 use crate::Tree;
+use crate::acl::AclId;
 use crate::node::{Node, NodeId, flags};
 use crate::row::{self, NODE_FIXED, STATE_KEY, State};
 
@@ -45,10 +46,14 @@ pub(crate) struct Dirty {
 /// What a row costs beside key and value.
 const ROW_OVERHEAD: usize = 16;
 
+/// Approximate size of a znode's row.
+pub(crate) fn row_size(node: &Node) -> usize {
+    ROW_OVERHEAD + NODE_FIXED + node.name().len() + node.data_len()
+}
+
 impl Dirty {
-    pub(crate) fn list(&mut self, id: NodeId, node: &Node) {
+    pub(crate) fn list(&mut self, id: NodeId) {
         self.listed.push(id);
-        self.bytes += ROW_OVERHEAD + NODE_FIXED + node.name().len() + node.data_len();
     }
 
     pub(crate) fn remove(&mut self, node: &Node) {
@@ -91,7 +96,7 @@ impl Tree {
             sink.delete(Table::Acls, &id.to_be_bytes());
         }
         for id in added {
-            self.write_acl(crate::acl::AclId(id), sink);
+            self.write_acl(AclId(id), sink);
         }
     }
 
@@ -135,7 +140,7 @@ impl Tree {
         self.write_state(sink);
     }
 
-    fn write_acl(&self, id: crate::acl::AclId, sink: &mut dyn CheckpointSink) {
+    fn write_acl(&self, id: AclId, sink: &mut dyn CheckpointSink) {
         let mut value = Vec::new();
         row::put_acl(&mut value, self.acls.entries(id));
         sink.put(Table::Acls, &id.0.to_be_bytes(), &value);

@@ -12,4 +12,7 @@ pub const ACL_ENTRIES_MAX: usize = 1 << 16;
 pub const ACL_BYTES_MAX: usize = 4 << 20;
 
 /// Longest text of a quota znode that is looked at, in bytes; a longer one is no quota.
-pub const QUOTA_TEXT_MAX: usize = 4096;
+pub const QUOTA_TEXT_MAX: usize = 512;
+
+/// Most bytes of paths that one look for expired znodes collects; the rest waits for the next look.
+pub const REAP_BYTES_MAX: usize = 4 << 20;

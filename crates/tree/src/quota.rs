@@ -8,7 +8,7 @@ use quenda_proto::ErrorCode;
 use crate::Tree;
 use crate::apply::Transaction;
 use crate::limits::QUOTA_TEXT_MAX;
-use crate::node::{NodeId, ROOT};
+use crate::node::NodeId;
 use crate::tree::QUOTA;
 use crate::undo::Metadata;
 
@@ -115,7 +115,7 @@ impl Tree {
             return;
         }
         let (count, bytes) = match self.lookup(prefix) {
-            Some(ROOT) | None => (0, 0),
+            None => (0, 0),
             Some(top) => {
                 let top = self.nodes.get(top);
                 (i64::from(top.subtree_nodes), top.subtree_bytes as i64)

@@ -5,6 +5,7 @@ use quenda_proto::records::Stat;
 use crate::Tree;
 use crate::acl::{AclEntry, AclId};
 use crate::identity::Identity;
+use crate::limits::REAP_BYTES_MAX;
 use crate::node::{NIL, Node, NodeId, ROOT};
 use crate::session::{self, Session};
 
@@ -126,13 +127,19 @@ impl Tree {
     }
 
     /// Paths of containers and TTL znodes that may be removed at `now_ms` (milliseconds since 1970),
-    /// at most `limit`. Containers that never had a child qualify `never_used_ms` after their last
+    /// at most `limit` and [`REAP_BYTES_MAX`] of text. Containers that never had a child qualify `never_used_ms` after their last
     /// change, or never for 0.
     pub fn reap_candidates(&self, now_ms: i64, never_used_ms: i64, limit: usize) -> Vec<String> {
+        let mut room = REAP_BYTES_MAX;
         self.reap
             .candidates(now_ms, never_used_ms)
             .take(limit)
             .map(|id| self.path_of(id))
+            .take_while(|path| {
+                let fits = room > 0;
+                room = room.saturating_sub(path.len());
+                fits
+            })
             .collect()
     }
 
@@ -154,6 +161,16 @@ impl Tree {
             let node = self.nodes.get(id);
             node.parent == parent && node.name() == name
         })
+    }
+
+    /// The child of a znode at `path`, which is the parent's own path, a slash and a name. Saves the second
+    /// walk; the text decides where the two differ from the path itself.
+    pub(crate) fn child_at(&self, parent: NodeId, path: &str) -> Option<NodeId> {
+        match path.rsplit_once('/')? {
+            ("", "") => Some(ROOT),
+            ("/", _) => None,
+            (_, name) => self.child(parent, name.as_bytes()),
+        }
     }
 
     /// The path of a znode.

@@ -3,7 +3,7 @@
 use quenda_proto::ErrorCode;
 
 use crate::acl::{AclId, AclStore};
-use crate::checkpoint::Dirty;
+use crate::checkpoint::{self, Dirty};
 use crate::digest;
 use crate::index::Index;
 use crate::node::{NIL, Node, NodeId, OldData, Owner, ROOT, flags};
@@ -167,6 +167,10 @@ impl Tree {
     pub(crate) fn attach(&mut self, parent: NodeId, node: Node, path_len: usize) -> NodeId {
         let id = self.nodes.insert(node);
         self.link(parent, id, path_len);
+        let node = self.nodes.get(id);
+        if node.has(flags::LISTED) {
+            self.dirty.bytes += checkpoint::row_size(node);
+        }
         self.mark(id);
         id
     }
@@ -371,7 +375,8 @@ impl Tree {
         let node = self.nodes.get_mut(id);
         if !node.has(flags::LISTED) {
             node.set(flags::LISTED, true);
-            self.dirty.list(id, node);
+            self.dirty.bytes += checkpoint::row_size(node);
+            self.dirty.list(id);
         }
     }
 

@@ -23,6 +23,10 @@ pub(crate) struct Matcher {
 impl Matcher {
     pub(crate) fn new(entries: &[AclEntry]) -> Matcher {
         let mut matcher = Matcher::default();
+        if entries.is_empty() {
+            // Only an imported tree can hold an empty list; it keeps nobody out.
+            matcher.world = -1;
+        }
         let mut named = Vec::new();
         let mut ranges = Vec::new();
         for (index, entry) in entries.iter().enumerate() {

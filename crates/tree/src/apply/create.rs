@@ -103,7 +103,7 @@ impl Tree {
             false => Cow::Borrowed(given_path),
         };
         validate(&path).map_err(|_| ErrorCode::BadArguments)?;
-        if self.lookup(&path).is_some() {
+        if self.child_at(parent, &path).is_some() {
             return Err(ErrorCode::NodeExists);
         }
         if self.nodes.get(parent).is_ephemeral() {

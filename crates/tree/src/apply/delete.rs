@@ -24,7 +24,7 @@ impl Tree {
         }
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
         self.check_permission(tx, self.nodes.get(parent).acl, DELETE)?;
-        let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;
+        let id = self.child_at(parent, path).ok_or(ErrorCode::NoNode)?;
         let node = self.nodes.get(id);
         check_version(request.version, node.version)?;
         if node.children > 0 {

@@ -1,0 +1,474 @@
+//! A tree with clients, for tests.
+#![allow(dead_code, reason = "every test binary uses a part")]
+
+use std::collections::BTreeMap;
+
+use bytes::BytesMut;
+use quenda_proto::jute::{Decode, Encode, Reader};
+use quenda_proto::multi::{put_request, put_terminator};
+use quenda_proto::records::{
+    Acl, CheckVersionRequest, Create2Response, CreateRequest, CreateResponse, CreateTtlRequest,
+    DeleteRequest, Id, MultiHeader, SetAclRequest, SetDataRequest, SetDataResponse, Stat,
+};
+use quenda_proto::{ErrorCode, Op};
+use quenda_tree::command::{Command, Origin, Request, Stamp, Switches};
+use quenda_tree::{
+    AclEntry, Applied, ChangeKind, Changes, CheckpointSink, Identity, Loader, SessionEffect, Table,
+    Tree,
+};
+
+/// The session that [`Member::new`] opens.
+pub const SESSION: i64 = 0x0100_0000_0000_0001;
+/// Another one, to be opened by who needs it.
+pub const OTHER: i64 = 0x0100_0000_0000_0002;
+pub const SECRET: [u8; 32] = [9; 32];
+
+/// What one command did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub zxid: i64,
+    pub code: ErrorCode,
+    pub session: SessionEffect,
+    pub body: Vec<u8>,
+    pub changes: Vec<Seen>,
+}
+
+/// A change with its lists spelled out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub kind: ChangeKind,
+    pub path: String,
+    pub zxid: i64,
+    pub acl: Vec<AclEntry>,
+    pub parent_acl: Vec<AclEntry>,
+}
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub struct Client {
+    pub session: i64,
+    pub generation: u64,
+    pub identities: Vec<Identity>,
+    pub switches: Switches,
+}
+
+impl Client {
+    pub fn new(session: i64) -> Client {
+        Client {
+            session,
+            generation: 1,
+            identities: vec![Identity::new("ip", "127.0.0.1")],
+            switches: Switches::default(),
+        }
+    }
+
+    pub fn with(mut self, scheme: &str, id: &str) -> Client {
+        self.identities.push(Identity::new(scheme, id));
+        self
+    }
+
+    pub fn enforcing_quotas(mut self) -> Client {
+        self.switches.enforce_quota = true;
+        self
+    }
+}
+
+pub struct Member {
+    pub tree: Tree,
+    pub term: u64,
+    pub time_ms: i64,
+}
+
+impl Member {
+    /// A founded tree with [`SESSION`] open.
+    pub fn new() -> Member {
+        let mut member = Member {
+            tree: Tree::new(),
+            term: 1,
+            time_ms: 1_000_000,
+        };
+        member.apply(&Command::Found {
+            cluster: 77,
+            secret: SECRET,
+        });
+        member.open(SESSION);
+        member
+    }
+
+    pub fn apply(&mut self, command: &Command<'_>) -> Outcome {
+        let stamp = Stamp {
+            term: self.term,
+            time_ms: self.time_ms,
+        };
+        apply(&mut self.tree, stamp, command)
+    }
+
+    pub fn open(&mut self, session: i64) -> Outcome {
+        self.apply(&Command::OpenSession {
+            origin: Origin::default(),
+            session,
+            timeout_ms: 10_000,
+        })
+    }
+
+    pub fn raw(&mut self, client: &Client, op: i32, body: &[u8]) -> Outcome {
+        self.apply(&Command::Request(Request {
+            origin: Origin::default(),
+            session: client.session,
+            generation: client.generation,
+            switches: client.switches,
+            identities: client.identities.clone(),
+            op,
+            body,
+        }))
+    }
+
+    pub fn send(&mut self, client: &Client, op: Op, record: &impl Encode) -> Outcome {
+        let mut body = BytesMut::new();
+        record.encode(&mut body);
+        self.raw(client, op.code(), &body)
+    }
+
+    /// create with an open list; the path that came out.
+    pub fn create(&mut self, client: &Client, path: &str, flags: i32) -> Result<String, ErrorCode> {
+        let outcome = self.send(client, Op::Create, &create(path, Some(b""), flags));
+        outcome.ok()?;
+        let reply: CreateResponse = outcome.record();
+        Ok(reply.path.unwrap_or_default().into_owned())
+    }
+
+    pub fn must_create(&mut self, path: &str) {
+        let client = Client::new(SESSION);
+        assert_eq!(self.create(&client, path, 0).as_deref(), Ok(path));
+    }
+
+    pub fn must_create_with(&mut self, path: &str, data: &[u8]) {
+        let client = Client::new(SESSION);
+        let outcome = self.send(&client, Op::Create, &create(path, Some(data), 0));
+        assert_eq!(outcome.code, ErrorCode::Ok, "{path}");
+    }
+
+    pub fn create2(
+        &mut self,
+        client: &Client,
+        op: Op,
+        record: &impl Encode,
+    ) -> Result<(String, Stat), ErrorCode> {
+        let outcome = self.send(client, op, record);
+        outcome.ok()?;
+        let reply: Create2Response = outcome.record();
+        Ok((reply.path.unwrap_or_default().into_owned(), reply.stat))
+    }
+
+    pub fn delete(&mut self, client: &Client, path: &str, version: i32) -> ErrorCode {
+        self.send(client, Op::Delete, &delete(path, version)).code
+    }
+
+    pub fn set(
+        &mut self,
+        client: &Client,
+        path: &str,
+        data: &[u8],
+        version: i32,
+    ) -> Result<Stat, ErrorCode> {
+        let outcome = self.send(client, Op::SetData, &set(path, data, version));
+        outcome.ok()?;
+        Ok(outcome.record::<SetDataResponse>().stat)
+    }
+
+    pub fn set_acl(
+        &mut self,
+        client: &Client,
+        path: &str,
+        acl: Vec<Acl<'_>>,
+        version: i32,
+    ) -> Result<Stat, ErrorCode> {
+        let request = SetAclRequest {
+            path: Some(path.into()),
+            acl: Some(acl),
+            version,
+        };
+        let outcome = self.send(client, Op::SetAcl, &request);
+        outcome.ok()?;
+        Ok(outcome.record::<SetDataResponse>().stat)
+    }
+
+    pub fn multi(&mut self, client: &Client, multi: &Multi) -> Outcome {
+        let mut body = multi.0.clone();
+        put_terminator(&mut body);
+        self.raw(client, Op::Multi.code(), &body)
+    }
+
+    pub fn stat(&self, path: &str) -> Stat {
+        self.tree.get(path).expect(path).stat()
+    }
+
+    pub fn data(&self, path: &str) -> Option<&[u8]> {
+        self.tree.get(path).expect(path).data()
+    }
+
+    pub fn text(&self, path: &str) -> &str {
+        std::str::from_utf8(self.data(path).expect(path)).expect("text")
+    }
+
+    pub fn has(&self, path: &str) -> bool {
+        self.tree.get(path).is_some()
+    }
+
+    pub fn children(&self, path: &str) -> Vec<&str> {
+        let mut names: Vec<_> = self.tree.get(path).expect(path).children().collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+pub fn apply(tree: &mut Tree, stamp: Stamp, command: &Command<'_>) -> Outcome {
+    let mut reply = BytesMut::new();
+    let mut changes = Changes::new();
+    let Applied {
+        zxid,
+        code,
+        session,
+    } = tree.apply(stamp, command, &mut reply, &mut changes);
+    let seen = changes.iter().map(|change| Seen {
+        kind: change.kind,
+        path: change.path.to_string(),
+        zxid: change.zxid,
+        acl: tree.acl(change.acl).to_vec(),
+        parent_acl: tree.acl(change.parent_acl).to_vec(),
+    });
+    Outcome {
+        zxid,
+        code,
+        session,
+        body: reply.to_vec(),
+        changes: seen.collect(),
+    }
+}
+
+impl Outcome {
+    pub fn ok(&self) -> Result<(), ErrorCode> {
+        match self.code {
+            ErrorCode::Ok => Ok(()),
+            code => Err(code),
+        }
+    }
+
+    /// The one record of the body.
+    pub fn record<'a, T: Decode<'a>>(&'a self) -> T {
+        let mut reader = Reader::new(&self.body);
+        let record = T::decode(&mut reader).expect("a record");
+        assert!(reader.rest().is_empty(), "more than one record");
+        record
+    }
+
+    /// The results of a multi.
+    pub fn results(&self) -> Vec<OpResult> {
+        let mut reader = Reader::new(&self.body);
+        let mut results = Vec::new();
+        loop {
+            let header = MultiHeader::decode(&mut reader).expect("a header");
+            if header.done {
+                assert_eq!((header.kind, header.err), (-1, -1));
+                assert!(reader.rest().is_empty(), "bytes behind the terminator");
+                return results;
+            }
+            results.push(OpResult::decode(header, &mut reader));
+        }
+    }
+
+    /// Kind and path of each change.
+    pub fn events(&self) -> Vec<(ChangeKind, &str)> {
+        self.changes
+            .iter()
+            .map(|seen| (seen.kind, seen.path.as_str()))
+            .collect()
+    }
+}
+
+/// One result of a multi.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpResult {
+    Created(String),
+    Created2(String, Stat),
+    Deleted,
+    Set(Stat),
+    Checked,
+    Error(i32),
+}
+
+impl OpResult {
+    fn decode(header: MultiHeader, reader: &mut Reader<'_>) -> OpResult {
+        let text = |text: Option<std::borrow::Cow<'_, str>>| text.expect("a path").into_owned();
+        if header.kind == -1 {
+            let code = i32::decode(reader).expect("a code");
+            assert_eq!(header.err, code);
+            return OpResult::Error(code);
+        }
+        assert_eq!(header.err, 0);
+        match Op::from_code(header.kind) {
+            Some(Op::Create) => {
+                let reply = CreateResponse::decode(reader).expect("a reply");
+                OpResult::Created(text(reply.path))
+            }
+            Some(Op::Create2) => {
+                let reply = Create2Response::decode(reader).expect("a reply");
+                OpResult::Created2(text(reply.path), reply.stat)
+            }
+            Some(Op::Delete) => OpResult::Deleted,
+            Some(Op::SetData) => OpResult::Set(Stat::decode(reader).expect("a reply")),
+            Some(Op::Check) => OpResult::Checked,
+            other => panic!("a result of {other:?}"),
+        }
+    }
+}
+
+/// The operations of a multi.
+#[derive(Default, Clone)]
+pub struct Multi(pub BytesMut);
+
+impl Multi {
+    pub fn new() -> Multi {
+        Multi::default()
+    }
+
+    pub fn op(mut self, op: Op, record: &impl Encode) -> Multi {
+        put_request(&mut self.0, op, record);
+        self
+    }
+
+    pub fn create(self, path: &str, flags: i32) -> Multi {
+        self.op(Op::Create, &create(path, Some(b""), flags))
+    }
+
+    pub fn delete(self, path: &str, version: i32) -> Multi {
+        self.op(Op::Delete, &delete(path, version))
+    }
+
+    pub fn set(self, path: &str, data: &[u8], version: i32) -> Multi {
+        self.op(Op::SetData, &set(path, data, version))
+    }
+
+    pub fn check(self, path: &str, version: i32) -> Multi {
+        let request = CheckVersionRequest {
+            path: Some(path.into()),
+            version,
+        };
+        self.op(Op::Check, &request)
+    }
+}
+
+pub fn acl<'a>(perms: i32, scheme: &'a str, id: &'a str) -> Acl<'a> {
+    Acl {
+        perms,
+        id: Id {
+            scheme: Some(scheme.into()),
+            id: Some(id.into()),
+        },
+    }
+}
+
+pub fn open_acl() -> Vec<Acl<'static>> {
+    vec![acl(31, "world", "anyone")]
+}
+
+pub fn create<'a>(path: &'a str, data: Option<&'a [u8]>, flags: i32) -> CreateRequest<'a> {
+    CreateRequest {
+        path: Some(path.into()),
+        data,
+        acl: Some(open_acl()),
+        flags,
+    }
+}
+
+pub fn create_acl<'a>(path: &'a str, list: Vec<Acl<'a>>) -> CreateRequest<'a> {
+    CreateRequest {
+        path: Some(path.into()),
+        data: None,
+        acl: Some(list),
+        flags: 0,
+    }
+}
+
+pub fn create_ttl(path: &str, flags: i32, ttl: i64) -> CreateTtlRequest<'_> {
+    CreateTtlRequest {
+        path: Some(path.into()),
+        data: Some(b""),
+        acl: Some(open_acl()),
+        flags,
+        ttl,
+    }
+}
+
+pub fn delete(path: &str, version: i32) -> DeleteRequest<'_> {
+    DeleteRequest {
+        path: Some(path.into()),
+        version,
+    }
+}
+
+pub fn set<'a>(path: &'a str, data: &'a [u8], version: i32) -> SetDataRequest<'a> {
+    SetDataRequest {
+        path: Some(path.into()),
+        data: Some(data),
+        version,
+    }
+}
+
+/// A checkpoint store.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Store(pub BTreeMap<(Table, Vec<u8>), Vec<u8>>);
+
+impl CheckpointSink for Store {
+    fn put(&mut self, table: Table, key: &[u8], value: &[u8]) {
+        self.0.insert((table, key.to_vec()), value.to_vec());
+    }
+
+    fn delete(&mut self, table: Table, key: &[u8]) {
+        self.0.remove(&(table, key.to_vec()));
+    }
+}
+
+impl Store {
+    pub fn full(tree: &Tree) -> Store {
+        let mut store = Store::default();
+        tree.write_full(&mut store);
+        store
+    }
+
+    pub fn load(&self) -> Tree {
+        let mut loader = Loader::new();
+        for ((table, key), value) in &self.0 {
+            loader.row(*table, key, value).expect("a row");
+        }
+        loader.finish().expect("a whole checkpoint")
+    }
+}
+
+/// A small generator of random numbers; the same seed gives the same numbers.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        ((self.next() >> 32) as usize) % end
+    }
+
+    pub fn one_in(&mut self, chances: usize) -> bool {
+        self.below(chances) == 0
+    }
+
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len())]
+    }
+}
