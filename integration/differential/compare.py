@@ -56,6 +56,9 @@ class Renaming:
     def last_applied(self, left, right):
         if left <= 0 or right <= 0:
             return None if left == right else f"last zxid {left} | {right}"
+        for side, zxid in enumerate((left, right)):
+            if zxid < self.seen[side]:
+                return f"last zxid {left} | {right} is below one already seen {self.seen}"
         ranks = bisect.bisect_right(self.left, left), bisect.bisect_right(self.right, right)
         self._saw(left, right)
         return None if ranks[0] == ranks[1] else f"last zxid {left} | {right} has rank {ranks[0]} | {ranks[1]}"
@@ -134,7 +137,21 @@ def compare_answers(names, left, right):
     # Java sends the results it had when a multiRead failed to decode; clients ignore a body behind an error.
     if left.get("rest") != right.get("rest") and not (left["err"] and left.get("op") == ops.MULTI_READ):
         found.append(f"bytes behind: {left.get('rest')} | {right.get('rest')}")
+    for side, packet in enumerate((left, right)):
+        if packet["kind"] == "reply" and newest_zxid(packet["body"]) > packet["zxid"]:
+            found.append(f"header zxid {packet['zxid']} is older than what the body shows ({'right' if side else 'left'})")
     return found + compare_values(names, "", left["body"], right["body"])
+
+
+def newest_zxid(body):
+    """The highest zxid in a reply's body; -1 when there is none, as in the reply to an unknown operation."""
+    if isinstance(body, dict):
+        if "czxid" in body:
+            return max(body[name] for name in STAT_ZXIDS)
+        return max((newest_zxid(inner) for inner in body.values()), default=-1)
+    if isinstance(body, list):
+        return max((newest_zxid(inner) for inner in body), default=-1)
+    return -1
 
 
 def compare_header_zxids(names, left, right):

@@ -1,6 +1,7 @@
 """Runs seeds, cuts a failing stream down, and groups what was found."""
 
 import random
+import re
 import time
 
 from integration.differential import ops, show
@@ -25,7 +26,9 @@ class Finding:
         elif packet:
             subject = packet["kind"]
         text = self.difference.texts[0]
-        return f"{subject}: {text}" if text.startswith(("err", "kind")) else f"{subject}: {text.split(':')[0][:60]}"
+        if not text.startswith(("err", "kind")):
+            text = re.sub(r"\d+", "N", text.split(":")[0])[:60]
+        return f"{subject}: {text}"
 
     def report(self):
         difference = self.difference
