@@ -18,10 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.dont_write_bytecode = True
 
 from integration.lib import zkwire  # noqa: E402
-from integration.lib.quenda_server import QuendaServer  # noqa: E402
-from integration.zookeeper.genuine import GenuineZooKeeper  # noqa: E402
+from integration.lib.target import TARGET, build_server  # noqa: E402
 
-TARGET = os.environ.get("TARGET", "quenda")
 LONG = os.environ.get("QUENDA_LONG", "") not in ("", "0")
 SEED = int(os.environ.get("QUENDA_SEED", random.SystemRandom().randrange(1 << 31)))
 # super:test
@@ -37,8 +35,6 @@ BASE = {
     # The shared server is hammered with more pipelined requests than Java's default of 1000 lets through at once.
     "globalOutstandingLimit": "10000",
 }
-# Java reads these as system properties only, under these names.
-JAVA_PROPERTIES = ("jute.maxbuffer", "znode.container.checkIntervalMs", "znode.container.maxNeverUsedIntervalMs")
 
 
 def pytest_report_header():
@@ -53,15 +49,6 @@ def pytest_collection_modifyitems(items):
             if wrong := item.get_closest_marker("java_wrong"):
                 run = wrong.kwargs.get("run", True)
                 item.add_marker(pytest.mark.xfail(reason=wrong.args[0], run=run, strict=False))
-
-
-def build_server(folder, overrides):
-    cfg = {**BASE, **overrides}
-    if TARGET == "quenda":
-        return QuendaServer(folder, cfg)
-    props = {key: cfg.pop(key) for key in JAVA_PROPERTIES if key in cfg}
-    version = "debian" if TARGET == "debian" else TARGET if TARGET[0].isdigit() else "3.9.5"
-    return GenuineZooKeeper(folder, cfg, props, version=version)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -84,7 +71,7 @@ def rng(request):
 @pytest.fixture(scope="session")
 def shared_server():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="quenda-field-"))
-    server = build_server(folder, {})
+    server = build_server(folder, BASE)
     try:
         yield server.start()
     finally:
@@ -110,7 +97,7 @@ def own_server():
         if folder is None:
             folder = pathlib.Path(tempfile.mkdtemp(prefix="quenda-field-"))
             folders.append(folder)
-        server = build_server(folder, overrides or {})
+        server = build_server(folder, {**BASE, **(overrides or {})})
         servers.append(server)
         return server.start() if start else server
 
