@@ -305,7 +305,7 @@ impl WatchTable {
         let paths = &mut self.connections[slot].paths;
         paths.swap_remove(position as usize);
         let moved = paths.get(position as usize).copied();
-        if paths.len() < paths.capacity() / 4 {
+        if paths.capacity() > 16 && paths.len() < paths.capacity() / 4 {
             paths.shrink_to(paths.capacity() / 2);
         }
         if let Some(place) = moved
@@ -421,6 +421,10 @@ impl WatchTable {
         {
             entry.remove();
         }
+        let (connections, seed) = (&self.connections, self.seed);
+        shrink(&mut self.connections_by_id, |slot| {
+            connection_hash(connections[*slot].id, seed)
+        });
         self.connections.remove(slot);
     }
 }
@@ -431,7 +435,7 @@ fn connection_hash(id: ConnectionId, seed: u64) -> u64 {
 
 /// Gives memory back when a table that was large is nearly empty.
 fn shrink(table: &mut HashTable<u32>, hash: impl Fn(&u32) -> u64) {
-    if table.len() < table.capacity() / 8 {
+    if table.capacity() > 64 && table.len() < table.capacity() / 8 {
         table.shrink_to(table.capacity() / 4, hash);
     }
 }

