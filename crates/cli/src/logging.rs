@@ -1,5 +1,7 @@
 //! Structured logs on standard error.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::EnvFilter;
 
 /// How to log.
@@ -35,6 +37,7 @@ impl LogArgs {
         };
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter(filter)
+            .with_ansi(std::io::stderr().is_terminal())
             .with_writer(std::io::stderr);
         match self.log_format {
             LogFormat::Text => subscriber.init(),

@@ -102,7 +102,7 @@ fn end(result: Result<(), ServeError>) -> ExitCode {
     };
     error!("{error}");
     match error {
-        ServeError::Store(_) => {
+        ServeError::Store(_) | ServeError::Load(_) => {
             eprintln!("Unable to access datadir, exiting abnormally");
             ExitCode::from(3)
         }

@@ -67,7 +67,7 @@ impl Checkpointer {
         }
         self.busy.store(true, Ordering::Release);
         self.send(Job::Write(Checkpoint {
-            applied: tree.applied(),
+            applied: (tree.applied_index(), tree.applied_term()),
             membership,
             rows,
             complete,

@@ -153,10 +153,12 @@ impl ConnectionTask {
     /// Lets the state machine take what has come; the reason, if the connection is to be closed.
     fn serve_input(&mut self) -> Option<CloseReason> {
         let in_flight;
+        let shared = Arc::clone(&self.shared);
+        let handle = Arc::clone(&self.handle);
         let received = {
-            let tree = self.shared.tree.read();
-            let mut connection = self.handle.connection.lock();
-            let world = self.shared.world(&tree);
+            let tree = shared.tree.read();
+            let mut connection = handle.connection.lock();
+            let world = shared.world(&tree);
             let received = connection.receive(&mut self.input, &world, &mut self.proposals);
             if self.output.is_empty() {
                 connection.swap_output(&mut self.output);

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quenda_consensus::{Config as RaftConfig, ConfigError as RaftConfigError, Consensus};
+use quenda_consensus::{
+    Config as RaftConfig, ConfigError as RaftConfigError, Consensus, Recovered,
+};
 use quenda_frontend::{CloseReason, Limits, MemberOutOfRange, SessionIds, Settings};
 use quenda_node::{EntryError, Founding, Member};
-use quenda_storage::{OpenError, OpenOptions, RocksStore, Store};
+use quenda_storage::{OpenError, OpenOptions, RocksStore, Store, StoreError, load_tree};
 use quenda_tree::Tree;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -25,12 +27,18 @@ use crate::listener;
 use crate::log_writer::LogWriter;
 use crate::shared::Shared;
 
+/// When this version was released, in seconds since 1970. `srvr` shows it: clients parse a date there.
+const RELEASED_S: i64 = 1_795_910_400;
+
 /// Why a server did not start, or had to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The store could not be opened.
     #[error(transparent)]
     Store(#[from] OpenError),
+    /// The checkpoint could not be read.
+    #[error("the store cannot be read: {0}. Restore it from a backup, or empty the directory")]
+    Load(#[from] StoreError),
     /// The client port could not be had.
     #[error("cannot listen on {address}: {cause}")]
     Listen {
@@ -100,22 +108,23 @@ impl Server {
     fn start(config: ServerConfig, listener: Option<&TcpListener>) -> Result<Server, ServeError> {
         let session_ids = SessionIds::new(config.my_id, wall_ms())?;
         let started = std::time::Instant::now();
-        let opened = RocksStore::open(&OpenOptions {
-            data_dir: config.data_dir.clone(),
-            wal_dir: config.data_log_dir.clone(),
+        let (store, recovered) = RocksStore::open(OpenOptions {
+            directory: config.data_dir.clone(),
+            log_directory: config.data_log_dir.clone(),
             member: config.my_id,
+            start: Recovered::bootstrap([config.my_id]),
         })?;
-        let store: Arc<dyn Store> = Arc::new(opened.store);
-        let tree = opened.tree;
+        let tree = load_tree(&store)?;
         info!(
             znodes = tree.counts().znodes,
             sessions = tree.counts().sessions,
-            log_entries = opened.recovered.entries.len(),
+            log_entries = recovered.entries.len(),
             millis = started.elapsed().as_millis() as u64,
             "the store is open"
         );
+        let store: Arc<dyn Store> = Arc::new(store);
         let raft = RaftConfig::new(config.my_id);
-        let consensus = Consensus::new(raft, opened.recovered)?;
+        let consensus = Consensus::new(raft, recovered)?;
         let shared = Arc::new(new_shared(config, session_ids, tree)?);
         if let Some(port) = listener.and_then(|listener| listener.local_addr().ok()) {
             shared.set_bound_port(port.port());
@@ -214,7 +223,7 @@ fn new_shared(
         },
     };
     let whitelist = Whitelist::from_setting(config.four_letter_whitelist.as_deref(), false);
-    let text = version(env!("CARGO_PKG_VERSION"), None, 0);
+    let text = version(env!("CARGO_PKG_VERSION"), None, RELEASED_S);
     let words = FourLetterWords::new(whitelist, text, Environment::of_this_process());
     let mut seed = [0; 8];
     entropy(&mut seed)?;
@@ -241,7 +250,7 @@ fn founding() -> Result<Founding, ServeError> {
 }
 
 fn entropy(bytes: &mut [u8]) -> Result<(), ServeError> {
-    getrandom::fill(bytes).map_err(|error| ServeError::System(io::Error::other(error)))
+    getrandom::fill(bytes).map_err(|error| ServeError::System(io::Error::other(error.to_string())))
 }
 
 /// The one line that says where the server listens and where its data is. It goes to standard output, for
