@@ -29,8 +29,6 @@ pub struct ServerConfig {
     pub data_dir: PathBuf,
     /// Where the log lies if apart from the data. `dataLogDir`.
     pub data_log_dir: Option<PathBuf>,
-    /// Whether missing directories are made; if not, they stop the start. `datadir.autocreate`.
-    pub create_dirs: bool,
     /// Unit of the session bounds, ms, at least 1. `tickTime`.
     pub tick_time_ms: u32,
     /// Shortest session timeout granted, ms; not above the longest. `minSessionTimeout`.
@@ -68,10 +66,6 @@ pub struct ServerConfig {
     pub container_max_never_used_ms: i64,
     /// Time after which a connection without a session is closed, ms, at least 1. `nio.sessionlessCnxnTimeout`.
     pub sessionless_timeout_ms: u64,
-    /// Unanswered requests of all clients at which busy sockets are not read, at least 1. `globalOutstandingLimit`.
-    pub global_outstanding_limit: u32,
-    /// Whether a write is on the disk before it is acknowledged. `forceSync`.
-    pub force_sync: bool,
     /// Schemes of which a client must prove an identity of one before it may do anything, each with a provider; empty
     /// to demand none. `enforce.auth.enabled`, `enforce.auth.schemes`.
     pub enforce_auth_schemes: Vec<String>,

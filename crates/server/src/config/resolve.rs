@@ -38,6 +38,7 @@ pub(super) fn resolve(
         .directory("dataDir", overrides.data_dir.as_deref())
         .ok_or(ConfigError::invalid("dataDir is not set"))?;
     let data_log_dir = reader.directory("dataLogDir", overrides.data_log_dir.as_deref());
+    reader.demand_directories([Some(&data_dir), data_log_dir.as_ref()])?;
     let tick_time_ms = reader.tick_time()?;
     let (min_session_timeout_ms, max_session_timeout_ms) = reader.session_bounds(tick_time_ms)?;
     let line = reader.only_server_line()?;
@@ -50,7 +51,6 @@ pub(super) fn resolve(
         client_address,
         data_dir,
         data_log_dir,
-        create_dirs: reader.is_true("datadir.autocreate"),
         tick_time_ms,
         min_session_timeout_ms,
         max_session_timeout_ms,
@@ -83,8 +83,6 @@ pub(super) fn resolve(
             GREATEST_NUMBER,
         )?,
         sessionless_timeout_ms: reader.loose("nio.sessionlessCnxnTimeout", 1, GREATEST_NUMBER)?,
-        global_outstanding_limit: reader.loose("globalOutstandingLimit", 1, GREATEST_NUMBER)?,
-        force_sync: reader.force_sync(),
         enforce_auth_schemes: reader.enforced_schemes()?,
         my_id,
     })
@@ -98,6 +96,23 @@ impl Reader<'_> {
         let path = PathBuf::from(self.settings.get(name).filter(|path| !path.is_empty())?);
         warn_if_relative(&path, self.remarks);
         Some(path)
+    }
+
+    /// Without `datadir.autocreate` a directory that is missing stops the start: a volume may not be mounted.
+    fn demand_directories(&self, directories: [Option<&PathBuf>; 2]) -> Result<(), ConfigError> {
+        let missing = directories
+            .into_iter()
+            .flatten()
+            .find(|directory| !directory.is_dir());
+        match missing {
+            Some(directory) if !self.is_true("datadir.autocreate") => {
+                Err(ConfigError::invalid(format!(
+                    "Missing data directory {}, and datadir.autocreate is not true",
+                    directory.display()
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn tick_time(&self) -> Result<u32, ConfigError> {
@@ -214,16 +229,6 @@ impl Reader<'_> {
             }
             _ => Ok((Some(host), Some(line_port))),
         }
-    }
-
-    fn force_sync(&mut self) -> bool {
-        let syncs = self.settings.get_or_default("forceSync") != "no";
-        if !syncs {
-            self.remarks.push(Remark::warn(
-                "forceSync=no: acknowledged writes can be lost when the machine stops",
-            ));
-        }
-        syncs
     }
 
     fn enforced_schemes(&mut self) -> Result<Vec<String>, ConfigError> {

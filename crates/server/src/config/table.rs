@@ -79,7 +79,7 @@ const STORAGE: &[Key] = &[
     Key::new(Accepted, Property, "snapSizeLimitInKb", "4194304", OWN_LOG),
     Key::new(Accepted, Property, "txnLogSizeLimitInKb", "-1", OWN_LOG),
     Key::new(Accepted, Property, "preAllocSize", "65536", OWN_LOG),
-    Key::new(Honoured, Property, "forceSync", "yes", "`no` acknowledges writes before they are on the disk"),
+    Key::new(Accepted, Property, "forceSync", "yes", "an acknowledged write is always on the disk"),
     Key::new(Accepted, Property, "fsync.warningthresholdms", "1000", "slow syncs are not counted yet"),
     Key::new(Accepted, Property, "flushDelay", "0", "writes that wait together share one sync by themselves"),
     Key::new(Accepted, Property, "maxWriteQueuePollTime", "", "writes that wait together share one sync by themselves"),
@@ -147,7 +147,7 @@ const ENSEMBLE: &[Key] = &[
 
 #[rustfmt::skip]
 const CONNECTIONS: &[Key] = &[
-    Key::new(Honoured, Property, "globalOutstandingLimit", "1000", "unanswered requests at which busy sockets are not read"),
+    Key::new(Accepted, Property, "globalOutstandingLimit", "1000", "unanswered requests are bounded by connection and by bytes"),
     Key::new(Accepted, Property, "request_throttle_max_requests", "0", NO_THROTTLE).or(&["requestThrottleLimit"]),
     Key::new(Accepted, Property, "request_throttle_stall_time", "100", NO_THROTTLE).or(&["requestThrottleStallTime"]),
     Key::new(Accepted, Property, "request_throttle_drop_stale", "true", NO_THROTTLE).or(&["requestThrottleDropStale"]),

@@ -68,7 +68,6 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         client_address: None,
         data_dir: case.folder.path().to_owned(),
         data_log_dir: None,
-        create_dirs: true,
         tick_time_ms: 3000,
         min_session_timeout_ms: 6000,
         max_session_timeout_ms: 60_000,
@@ -87,8 +86,6 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 300_000,
         sessionless_timeout_ms: 10_000,
-        global_outstanding_limit: 1000,
-        force_sync: true,
         enforce_auth_schemes: Vec::new(),
         my_id: 1,
     };
@@ -122,7 +119,7 @@ fn every_honoured_key_arrives() {
          DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=\nskipACL=yes\nDigestAuthenticationProvider.enabled=false\n\
          enforceQuota=TRUE\nreconfigEnabled=true\nznode.container.checkIntervalMs=12\n\
          znode.container.maxPerMinute=13\nznode.container.maxNeverUsedIntervalMs=0\n\
-         nio.sessionlessCnxnTimeout=14\nglobalOutstandingLimit=15\nforceSync=no\ndatadir.autocreate=false\n\
+         nio.sessionlessCnxnTimeout=14\n\
          enforce.auth.enabled=true\nenforce.auth.schemes=ip\n",
     );
     let data_dir = config.folder.path().to_owned();
@@ -131,7 +128,6 @@ fn every_honoured_key_arrives() {
         client_address: Some("127.0.0.1".to_owned()),
         data_log_dir: Some(data_dir.join("log")),
         data_dir,
-        create_dirs: false,
         tick_time_ms: 500,
         min_session_timeout_ms: 9,
         max_session_timeout_ms: 10,
@@ -150,8 +146,6 @@ fn every_honoured_key_arrives() {
         container_max_per_minute: 13,
         container_max_never_used_ms: 0,
         sessionless_timeout_ms: 14,
-        global_outstanding_limit: 15,
-        force_sync: false,
         enforce_auth_schemes: vec!["ip".to_owned()],
         my_id: 1,
     };
@@ -276,7 +270,7 @@ fn keys_without_effect_are_named_by_weight() {
 }
 
 #[test]
-fn weakened_durability_and_missing_providers_are_warned_of() {
+fn missing_providers_and_wrong_values_are_warned_of() {
     let warned = |text: &str, part: &str| {
         let remarks = Case::with(text).remarks();
         let found = remarks
@@ -284,7 +278,6 @@ fn weakened_durability_and_missing_providers_are_warned_of() {
             .any(|remark| remark.level == Level::Warn && remark.text.contains(part));
         assert!(found, "{text}: {remarks:?}");
     };
-    warned("forceSync=no", "can be lost");
     warned(
         "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
         "SASLAuthenticationProvider",
@@ -311,6 +304,18 @@ fn a_number_java_would_ignore_leaves_the_default() {
         60_000
     );
     assert_eq!(Case::with("maxClientCnxns=-1").config().max_client_cnxns, 0);
+}
+
+#[test]
+fn a_missing_directory_stops_the_start_if_none_is_to_be_made() {
+    let case = Case::with("dataLogDir=DIR/log\ndatadir.autocreate=false\n");
+    let refusal = case.refusal();
+    assert!(
+        refusal.starts_with("Missing data directory ") && refusal.contains("/log, "),
+        "{refusal}"
+    );
+    fs::create_dir(case.folder.path().join("log")).expect("the folder can be written");
+    case.config();
 }
 
 #[test]
