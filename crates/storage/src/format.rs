@@ -9,7 +9,6 @@ pub(crate) const FORMAT: u32 = 1;
 
 pub(crate) const FORMAT_KEY: &[u8] = b"format";
 pub(crate) const MEMBER_KEY: &[u8] = b"member";
-pub(crate) const LOG_DIRECTORY_KEY: &[u8] = b"log_directory";
 pub(crate) const PROGRESS_KEY: &[u8] = b"progress";
 pub(crate) const COMPACTED_KEY: &[u8] = b"compacted";
 pub(crate) const CHECKPOINT_KEY: &[u8] = b"checkpoint";
@@ -152,12 +151,6 @@ pub(crate) fn decode_u64(row: &[u8]) -> Result<u64, BadRow> {
 pub(crate) fn decode_u32(row: &[u8]) -> Result<u32, BadRow> {
     let mut row = Cursor(row);
     let value = row.u32()?;
-    row.end(value)
-}
-
-pub(crate) fn decode_flag(row: &[u8]) -> Result<bool, BadRow> {
-    let mut row = Cursor(row);
-    let value = row.flag()?;
     row.end(value)
 }
 

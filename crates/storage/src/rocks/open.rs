@@ -14,7 +14,8 @@ use crate::error::OpenError;
 use crate::format::{self, CheckpointRow, Progress};
 use crate::space::Space;
 
-/// The file in a separate log directory that says whose it is.
+/// The file in the data directory, and in a separate log directory, that says whose it is. It is checked
+/// before the database is touched: RocksDB forgets a log that it does not find.
 const OWNER_FILE: &str = "MEMBER";
 
 /// Where a store is, and what it is when there is none yet.
@@ -63,6 +64,7 @@ pub(super) fn open(options: &OpenOptions, missing: Missing) -> Result<DB, OpenEr
     if !exists && missing == Missing::Damage {
         return Err(options.damaged("the database has vanished"));
     }
+    check_owner(options, exists)?;
     check_log_directory(options, exists)?;
     fs::create_dir_all(options.database()).map_err(|error| options.io(error))?;
     let db = open_whole_or_cut(options)?;
@@ -79,23 +81,55 @@ pub(super) fn open(options: &OpenOptions, missing: Missing) -> Result<DB, OpenEr
 /// Whether there is a database. RocksDB would silently start an empty one beside the remains of another.
 fn check_database(options: &OpenOptions) -> Result<bool, OpenError> {
     let database = options.database();
-    let names = match fs::read_dir(&database) {
-        Ok(entries) => entries.collect::<Result<Vec<_>, _>>(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => Err(error),
-    };
-    let names = names.map_err(|error| options.io(error))?;
-    let has = |test: &dyn Fn(&str) -> bool| {
-        let mut names = names.iter().map(|entry| entry.file_name());
-        names.any(|name| name.to_str().is_some_and(test))
-    };
-    if has(&|name| name == "CURRENT") {
+    let names = names(options, &database)?;
+    if names.iter().any(|name| name == "CURRENT") {
         return Ok(true);
     }
-    if has(&|name| name.ends_with(".sst")) {
-        return Err(options.damaged(format!("{} is missing", database.join("CURRENT").display())));
+    let is_remains = |name: &str| name.ends_with(".sst") || name.ends_with(".log");
+    if names.iter().any(|name| is_remains(name)) {
+        let current = database.join("CURRENT");
+        return Err(options.damaged(format!("{} is missing", current.display())));
     }
     Ok(false)
+}
+
+/// The names in a directory; none if it does not exist.
+fn names(options: &OpenOptions, directory: &Path) -> Result<Vec<String>, OpenError> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(options.io(error)),
+    };
+    entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<io::Result<Vec<String>>>()
+        .map_err(|error| options.io(error))
+}
+
+fn check_owner(options: &OpenOptions, exists: bool) -> Result<(), OpenError> {
+    let Some(text) = owner_of(options, &options.directory)? else {
+        if exists {
+            let file = options.directory.join(OWNER_FILE);
+            return Err(options.damaged(format!("{} is missing", file.display())));
+        }
+        let place = if options.log_directory.is_some() {
+            "apart"
+        } else {
+            "inside"
+        };
+        let text = format!("member {}\nlog {place}\n", options.member);
+        return claim(&options.directory, &text).map_err(|error| options.io(error));
+    };
+    let (member, place) = parse_owner(&text)
+        .ok_or_else(|| options.damaged(format!("the file {OWNER_FILE} is unreadable")))?;
+    check_member(options, member)?;
+    match (place, &options.log_directory) {
+        ("apart", None) => Err(options.misplaced_log("is a separate one, but none is configured")),
+        ("inside", Some(_)) => Err(options.misplaced_log(
+            "is the data directory itself; a separate one must be configured before the first start",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A log directory that is empty, or another member's, would look like a store without recent writes.
@@ -103,39 +137,83 @@ fn check_log_directory(options: &OpenOptions, exists: bool) -> Result<(), OpenEr
     let Some(directory) = &options.log_directory else {
         return Ok(());
     };
-    let owner = directory.join(OWNER_FILE);
-    match fs::read_to_string(&owner) {
-        Ok(text) if text.trim() == options.member.to_string() => Ok(()),
-        Ok(text) => Err(options.misplaced_log(format!(
-            "is {}, which belongs to member {}",
-            directory.display(),
-            text.trim()
+    match (owner_of(options, directory)?, exists) {
+        (None, true) => Err(options.misplaced_log(format!(
+            "is not {}: the file {OWNER_FILE} is missing there. If the log is lost, empty the data \
+             directory as well and let the member fetch the state from the leader",
+            directory.display()
         ))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !exists => {
-            claim_log_directory(options, directory, &owner)
+        (None, false) => {
+            refuse_old_log(options, directory)?;
+            let text = format!("member {}\n", options.member);
+            claim(directory, &text).map_err(|error| options.io(error))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(options.misplaced_log(format!(
-            "is not {}: the file {} is missing there. If the log was lost, empty the data directory as \
-             well and let the member fetch the state from the leader",
-            directory.display(),
-            owner.display()
-        ))),
+        (Some(text), _) => {
+            let member = parse_member(&text).ok_or_else(|| {
+                options.misplaced_log(format!("has an unreadable file {OWNER_FILE}"))
+            })?;
+            if member != options.member {
+                return Err(options.misplaced_log(format!(
+                    "is {}, which belongs to member {member}",
+                    directory.display()
+                )));
+            }
+            if exists {
+                return Ok(());
+            }
+            refuse_old_log(options, directory)
+        }
+    }
+}
+
+/// A new database must not find the log of an old one.
+fn refuse_old_log(options: &OpenOptions, directory: &Path) -> Result<(), OpenError> {
+    let is_log = |name: &str| name.ends_with(".log");
+    if names(options, directory)?.iter().any(|name| is_log(name)) {
+        return Err(options.misplaced_log(format!(
+            "{} holds the log of a database that is gone; empty it as well",
+            directory.display()
+        )));
+    }
+    Ok(())
+}
+
+fn check_member(options: &OpenOptions, found: u64) -> Result<(), OpenError> {
+    if found == options.member {
+        return Ok(());
+    }
+    Err(OpenError::WrongMember {
+        directory: options.directory.clone(),
+        found,
+        expected: options.member,
+    })
+}
+
+fn owner_of(options: &OpenOptions, directory: &Path) -> Result<Option<String>, OpenError> {
+    match fs::read_to_string(directory.join(OWNER_FILE)) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(options.io(error)),
     }
 }
 
-fn claim_log_directory(
-    options: &OpenOptions,
-    directory: &Path,
-    owner: &Path,
-) -> Result<(), OpenError> {
-    let claim = || {
-        fs::create_dir_all(directory)?;
-        fs::write(owner, format!("{}\n", options.member))?;
-        fs::File::open(owner)?.sync_all()?;
-        fs::File::open(directory)?.sync_all()
-    };
-    claim().map_err(|error: io::Error| options.io(error))
+fn parse_member(text: &str) -> Option<u64> {
+    text.lines().next()?.strip_prefix("member ")?.parse().ok()
+}
+
+fn parse_owner(text: &str) -> Option<(u64, &str)> {
+    let place = text.lines().nth(1)?.strip_prefix("log ")?;
+    Some((parse_member(text)?, place))
+}
+
+/// Writes the owner's file in one piece: under another name first.
+fn claim(directory: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let unfinished = directory.join("MEMBER.new");
+    fs::write(&unfinished, text)?;
+    fs::File::open(&unfinished)?.sync_all()?;
+    fs::rename(&unfinished, directory.join(OWNER_FILE))?;
+    fs::File::open(directory)?.sync_all()
 }
 
 /// A log that ends cleanly opens at once. Otherwise its end is torn, which a power cut does to the last,
@@ -233,10 +311,8 @@ fn create(db: &DB, options: &OpenOptions) -> Result<(), OpenError> {
         applied: start.compacted,
         membership: start.membership.clone(),
     };
-    let separate = [u8::from(options.log_directory.is_some())];
     batch.put_cf(family, format::FORMAT_KEY, format::FORMAT.to_be_bytes());
     batch.put_cf(family, format::MEMBER_KEY, options.member.to_be_bytes());
-    batch.put_cf(family, format::LOG_DIRECTORY_KEY, separate);
     batch.put_cf(family, format::PROGRESS_KEY, progress.encode());
     batch.put_cf(
         family,
@@ -257,20 +333,6 @@ fn check_identity(db: &DB, options: &OpenOptions) -> Result<(), OpenError> {
             expected: format::FORMAT,
         });
     }
-    let found = read::required(db, format::MEMBER_KEY, format::decode_u64, options)?;
-    if found != options.member {
-        return Err(OpenError::WrongMember {
-            directory: options.directory.clone(),
-            found,
-            expected: options.member,
-        });
-    }
-    let separate = read::required(db, format::LOG_DIRECTORY_KEY, format::decode_flag, options)?;
-    match (separate, options.log_directory.is_some()) {
-        (true, false) => Err(options.misplaced_log("is a separate one, but none is configured")),
-        (false, true) => Err(options.misplaced_log(
-            "is the data directory itself; a separate one must be configured before the first start",
-        )),
-        _ => Ok(()),
-    }
+    let member = read::required(db, format::MEMBER_KEY, format::decode_u64, options)?;
+    check_member(options, member)
 }

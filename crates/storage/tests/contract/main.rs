@@ -1,0 +1,7 @@
+//! What every store promises, and what only the one on disk can show.
+
+mod common;
+mod crashes;
+mod every_store;
+mod on_disk;
+mod random;

@@ -1,0 +1,320 @@
+//! Damage, crashes and mistakes that only a directory can have.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use quenda_storage::{OpenError, OpenOptions, RocksStore, RowBatch, Store, load_tree};
+use quenda_tree::{CheckpointSink, Table, Tree};
+use tempfile::TempDir;
+
+use crate::common::{
+    OnDisk, Subject, assert_rows_fit, batch, checkpoint, files, open_image, options, rows,
+};
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().len()
+}
+
+fn truncate(path: &Path, length: u64) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(length).unwrap();
+}
+
+fn flip(path: &Path, position: u64) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[position as usize] ^= 0x40;
+    fs::write(path, bytes).unwrap();
+}
+
+fn newest_log(image: &TempDir) -> std::path::PathBuf {
+    files(image, "log").pop().expect("a write-ahead log")
+}
+
+fn damage(image: &TempDir) -> String {
+    match open_image(image) {
+        Err(error @ OpenError::Damaged { .. }) => error.to_string(),
+        Err(other) => panic!("not damage: {other}"),
+        Ok(_) => panic!("opened in spite of the damage"),
+    }
+}
+
+#[test]
+fn a_directory_is_used_by_one_process_at_a_time() {
+    let subject = OnDisk::new(false);
+    let error = RocksStore::open(subject.options()).err().expect("refused");
+    assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+    let text = error.to_string();
+    let directory = subject.options().directory;
+    assert!(text.contains(&directory.display().to_string()), "{text}");
+}
+
+#[test]
+fn a_store_belongs_to_one_member() {
+    let mut subject = OnDisk::new(false);
+    subject.close();
+    let other = OpenOptions {
+        member: 2,
+        ..subject.options()
+    };
+    let error = RocksStore::open(other).err().expect("refused");
+    assert!(
+        matches!(
+            error,
+            OpenError::WrongMember {
+                found: 1,
+                expected: 2,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+fn refused(options: OpenOptions) -> String {
+    match RocksStore::open(options) {
+        Err(error @ OpenError::LogDirectory { .. }) => error.to_string(),
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("opened"),
+    }
+}
+
+#[test]
+fn the_log_directory_cannot_be_forgotten_added_emptied_or_swapped() {
+    let mut apart = OnDisk::new(true);
+    apart.store().append(&[batch(2, 9, 2)]).unwrap();
+    apart.close();
+    let log_directory = apart.options().log_directory.expect("its own");
+
+    let forgotten = options(apart.directory.path(), false);
+    let owner = log_directory.join("MEMBER");
+    refused(forgotten);
+    fs::write(&owner, "member 2\n").unwrap();
+    assert!(refused(apart.options()).contains("member 2"));
+    fs::remove_file(&owner).unwrap();
+    assert!(refused(apart.options()).contains("MEMBER"));
+    fs::write(&owner, "member 1\n").unwrap();
+    assert_eq!(apart.open().last_index(), 9, "none of this has done harm");
+    apart.close();
+    fs::remove_dir_all(apart.options().directory.join("db")).unwrap();
+    assert!(refused(apart.options()).contains("empty it as well"));
+
+    let mut together = OnDisk::new(false);
+    together.close();
+    refused(options(together.directory.path(), true));
+}
+
+#[test]
+fn every_synced_append_survives_a_crash_right_after_it() {
+    let subject = OnDisk::new(false);
+    for index in 2..=12 {
+        subject.store().append(&[batch(index, index, 2)]).unwrap();
+        if index % 3 == 0 {
+            subject.store().checkpoint(&checkpoint(index, 2)).unwrap();
+        }
+        if index % 5 == 0 {
+            subject.store().compact_log(index - 3).unwrap();
+        }
+        let (crashed, recovered) = open_image(&subject.image()).expect("opens after a crash");
+        assert_eq!(recovered.last_index(), index);
+        assert_rows_fit(&crashed, recovered.applied, "after a crash");
+    }
+}
+
+#[test]
+fn a_torn_tail_is_cut_wherever_it_is_torn() {
+    let subject = OnDisk::new(false);
+    subject.store().append(&[batch(2, 9, 2)]).unwrap();
+    let before = length(&newest_log(&subject.image()));
+    subject.store().append(&[batch(10, 19, 2)]).unwrap();
+    let after = length(&newest_log(&subject.image()));
+    assert!(after > before);
+    for end in (before..after).step_by(7) {
+        let image = subject.image();
+        truncate(&newest_log(&image), end);
+        let (_, recovered) = open_image(&image).unwrap_or_else(|error| panic!("{end}: {error}"));
+        assert_eq!(recovered.last_index(), 9, "torn at {end} of {after}");
+    }
+    // Torn the other way: the length is right, and some bytes never arrived.
+    for position in (before..after).step_by(11) {
+        let image = subject.image();
+        flip(&newest_log(&image), position);
+        let (store, recovered) =
+            open_image(&image).unwrap_or_else(|error| panic!("{position}: {error}"));
+        assert_eq!(recovered.last_index(), 9, "damaged at {position}");
+        store.append(&[batch(10, 10, 3)]).unwrap();
+    }
+}
+
+#[test]
+fn a_checkpoint_that_was_not_synced_is_cut_as_a_whole() {
+    let subject = OnDisk::new(false);
+    subject.store().append(&[batch(2, 9, 2)]).unwrap();
+    subject.store().checkpoint(&checkpoint(4, 2)).unwrap();
+    subject.store().sync().unwrap();
+    let before = length(&newest_log(&subject.image()));
+    subject.store().checkpoint(&checkpoint(8, 2)).unwrap();
+    subject.store().sync().unwrap();
+    let after = length(&newest_log(&subject.image()));
+    for end in [before, before + 1, (before + after) / 2, after - 1] {
+        let image = subject.image();
+        truncate(&newest_log(&image), end);
+        let (store, recovered) = open_image(&image).unwrap();
+        assert_eq!((recovered.applied, recovered.last_index()), (4, 9));
+        assert_rows_fit(&store, 4, "cut");
+    }
+}
+
+#[test]
+fn damage_in_what_was_acknowledged_is_reported_and_not_cut() {
+    let subject = OnDisk::new(false);
+    subject.store().append(&[batch(2, 9, 2)]).unwrap();
+    let first = length(&newest_log(&subject.image()));
+    for index in 10..=200 {
+        let mut large = batch(index, index, 2);
+        large.entries[0].data = vec![7; 1 << 10].into();
+        subject.store().append(&[large]).unwrap();
+    }
+    let image = subject.image();
+    flip(&newest_log(&image), first - 20);
+    let text = damage(&image);
+    assert!(text.contains("write-ahead log"), "{text}");
+    assert!(text.contains("fetch the state from the leader"), "{text}");
+    // Reporting it has changed nothing: it is reported again.
+    assert_eq!(damage(&image), text);
+}
+
+#[test]
+fn a_damaged_database_says_what_is_wrong_and_what_to_do() {
+    let mut subject = OnDisk::new(false);
+    subject.store().append(&[batch(2, 9, 2)]).unwrap();
+    subject.store().checkpoint(&checkpoint(8, 2)).unwrap();
+    subject.restart();
+
+    let image = subject.image();
+    fs::remove_file(image.path().join("data/db/CURRENT")).unwrap();
+    assert!(damage(&image).contains("CURRENT"));
+
+    let image = subject.image();
+    let manifest = fs::read_dir(image.path().join("data/db"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| {
+            path.file_name()
+                .unwrap()
+                .to_string_lossy()
+                .starts_with("MANIFEST")
+        })
+        .expect("a manifest");
+    truncate(&manifest, 20);
+    damage(&image);
+
+    let image = subject.image();
+    let table = files(&image, "sst").pop().expect("a table file");
+    truncate(&table, length(&table) / 2);
+    let text = damage(&image);
+    assert!(text.contains("sst"), "{text}");
+    assert!(text.contains("fetch the state from the leader"), "{text}");
+
+    let image = subject.image();
+    for table in files(&image, "sst") {
+        fs::remove_file(table).unwrap();
+    }
+    damage(&image);
+}
+
+#[test]
+fn a_damaged_row_is_found_when_the_tree_is_loaded() {
+    let mut subject = OnDisk::new(false);
+    subject.store().append(&[batch(2, 9, 2)]).unwrap();
+    let mut large = checkpoint(9, 2);
+    let mut rows_written = RowBatch::default();
+    for key in 0..5_000_u32 {
+        rows_written.put(Table::Nodes, &key.to_be_bytes(), &[key as u8; 200]);
+    }
+    large.rows = rows_written;
+    subject.store().checkpoint(&large).unwrap();
+    subject.store().sync().unwrap();
+    subject.restart();
+    let image = subject.image();
+    let largest = files(&image, "sst")
+        .into_iter()
+        .max_by_key(|path| length(path));
+    let largest = largest.expect("a table file");
+    flip(&largest, length(&largest) / 3);
+    let (store, _) = open_image(&image).expect("only a block of rows is damaged");
+    let error = store.scan(&mut |_, _, _| Ok(())).expect_err("found");
+    assert!(error.to_string().contains("is damaged"), "{error}");
+}
+
+#[test]
+fn a_checkpoint_does_not_disturb_appends_and_all_of_both_survive() {
+    let mut subject = OnDisk::new(false);
+    subject.store().append(&[batch(2, 2, 2)]).unwrap();
+    let done = AtomicBool::new(false);
+    let (appender, writer) = (subject.handle(), subject.handle());
+    let last = thread::scope(|scope| {
+        let appends = scope.spawn(|| {
+            let mut last = 2;
+            while !done.load(Ordering::Acquire) && last < 20_000 {
+                last += 1;
+                appender.append(&[batch(last, last, 2)]).unwrap();
+            }
+            last
+        });
+        for _ in 0..50 {
+            let newest = writer.recover().unwrap().last_index();
+            writer.checkpoint(&checkpoint(newest, 2)).unwrap();
+            writer.compact_log(newest).unwrap();
+        }
+        done.store(true, Ordering::Release);
+        appends.join().expect("appends")
+    });
+    let (applied, expected) = {
+        let recovered = subject.store().recover().unwrap();
+        assert_eq!(recovered.last_index(), last);
+        (recovered.applied, rows(subject.store()))
+    };
+    drop((appender, writer));
+    subject.close();
+    let recovered = subject.open();
+    assert_eq!((recovered.last_index(), recovered.applied), (last, applied));
+    assert_eq!(rows(subject.store()), expected);
+    assert_rows_fit(subject.store(), applied, "after a restart");
+}
+
+#[test]
+fn cutting_the_log_gives_its_space_back() {
+    let subject = OnDisk::new(false);
+    let size = |subject: &OnDisk| -> u64 {
+        let entries = fs::read_dir(subject.options().directory.join("db")).unwrap();
+        entries
+            .map(|entry| entry.unwrap().metadata().unwrap().len())
+            .sum()
+    };
+    let mut last = 1;
+    let mut largest = 0;
+    for _ in 0..60 {
+        let mut big = batch(last + 1, last + 64, 2);
+        for entry in &mut big.entries {
+            entry.data = vec![0x5a; 64 << 10].into();
+        }
+        last += 64;
+        subject.store().append(&[big]).unwrap();
+        subject.store().checkpoint(&checkpoint(last, 2)).unwrap();
+        subject.store().compact_log(last).unwrap();
+        largest = largest.max(size(&subject));
+    }
+    // 240 MiB went through the log.
+    assert!(largest < 200 << 20, "{largest} bytes at most");
+}
+
+#[test]
+fn an_empty_tree_loads_after_a_restart_without_a_checkpoint() {
+    let mut subject = OnDisk::new(false);
+    subject.store().append(&[batch(2, 9, 2)]).unwrap();
+    subject.restart();
+    let tree = load_tree(subject.store()).unwrap();
+    assert_eq!(tree.digest(), Tree::new().digest());
+}
