@@ -164,8 +164,9 @@ impl<'a> QuotaText<'a> {
         let mut text = QuotaText::default();
         let pieces = std::str::from_utf8(data).ok()?.split([',', ';']);
         for piece in pieces.filter(|piece| !piece.is_empty()) {
-            let (key, value) = piece.split_once('=').unwrap_or((piece, ""));
-            let value = match value.trim_end_matches('=') {
+            let mut parts = piece.split('=');
+            let key = parts.next()?;
+            let value = match parts.next()? {
                 "" => -1,
                 number => number.parse().ok()?,
             };
@@ -229,14 +230,19 @@ mod tests {
 
     #[test]
     fn missing_values_are_minus_one() {
-        let text = QuotaText::parse(b"count=,,bytes").expect("a quota text");
+        let text = QuotaText::parse(b"count=,,bytes=").expect("a quota text");
         assert_eq!((text.count, text.bytes), (Some(-1), Some(-1)));
         assert_eq!(QuotaText::parse(b""), Some(QuotaText::default()));
     }
 
     #[test]
     fn what_is_no_quota_text() {
-        for text in [&b"count=x"[..], b"\xFF", &[b'a'; QUOTA_TEXT_MAX + 1]] {
+        for text in [
+            &b"count=x"[..],
+            b"rubbish",
+            b"\xFF",
+            &[b'a'; QUOTA_TEXT_MAX + 1],
+        ] {
             assert_eq!(QuotaText::parse(text), None);
         }
     }

@@ -13,8 +13,8 @@ use quenda_proto::records::{
 use quenda_proto::{ErrorCode, Op};
 use quenda_tree::command::{Command, Origin, Request, Stamp, Switches};
 use quenda_tree::{
-    AclEntry, Applied, ChangeKind, Changes, CheckpointSink, Identity, Loader, SessionEffect, Table,
-    Tree,
+    AclEntry, Applied, ChangeKind, Changes, CheckpointSink, Counts, Identity, Loader, Session,
+    SessionEffect, Table, Tree,
 };
 
 /// The session that [`Member::new`] opens.
@@ -445,6 +445,44 @@ impl Store {
     }
 }
 
+/// Everything that a tree shows.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Dump {
+    /// Path, metadata, data, list.
+    pub znodes: BTreeMap<String, (Stat, Option<Vec<u8>>, Vec<AclEntry>)>,
+    /// Id, timeout, generation, paths of ephemeral znodes.
+    pub sessions: BTreeMap<i64, (i32, u64, Vec<String>)>,
+    pub counts: Counts,
+    pub last_zxid: i64,
+}
+
+pub fn dump(tree: &Tree) -> Dump {
+    let mut znodes = BTreeMap::new();
+    let mut open = vec!["/".to_string()];
+    while let Some(path) = open.pop() {
+        let node = tree.get(&path).expect("a child that was listed");
+        for name in node.children() {
+            open.push(match path.as_str() {
+                "/" => format!("/{name}"),
+                parent => format!("{parent}/{name}"),
+            });
+        }
+        let list = tree.acl(node.acl()).to_vec();
+        let data = node.data().map(<[u8]>::to_vec);
+        znodes.insert(path, (node.stat(), data, list));
+    }
+    let session = |(id, session): (i64, &Session)| {
+        let ephemerals = tree.ephemerals(id).collect();
+        (id, (session.timeout_ms, session.generation, ephemerals))
+    };
+    Dump {
+        znodes,
+        sessions: tree.sessions().map(session).collect(),
+        counts: tree.counts(),
+        last_zxid: tree.last_zxid(),
+    }
+}
+
 /// A small generator of random numbers; the same seed gives the same numbers.
 pub struct Random(u64);
 
@@ -468,7 +506,7 @@ impl Random {
         self.below(chances) == 0
     }
 
-    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
-        &choices[self.below(choices.len())]
+    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
     }
 }
