@@ -276,3 +276,167 @@ fn hex(bytes: &[u8]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use quenda_proto::jute::Encode;
+    use quenda_proto::records::{Acl, CreateRequest, Id, SetDataRequest};
+    use quenda_proto::{ErrorCode, Op};
+
+    use super::*;
+    use crate::changes::Changes;
+    use crate::checkpoint::CheckpointSink;
+    use crate::command::{Command, Origin, Request, Stamp, Switches};
+    use crate::node::Node;
+
+    const SESSION: i64 = 1;
+
+    #[derive(Default)]
+    struct Rows(Vec<(Table, Vec<u8>, Vec<u8>)>);
+
+    impl CheckpointSink for Rows {
+        fn put(&mut self, table: Table, key: &[u8], value: &[u8]) {
+            self.0.push((table, key.to_vec(), value.to_vec()));
+        }
+
+        fn delete(&mut self, _: Table, _: &[u8]) {}
+    }
+
+    fn apply(tree: &mut Tree, command: &Command<'_>) -> (ErrorCode, BytesMut) {
+        let stamp = Stamp {
+            term: 1,
+            time_ms: 1_000,
+        };
+        let mut reply = BytesMut::new();
+        let applied = tree.apply(stamp, command, &mut reply, &mut Changes::new());
+        (applied.code, reply)
+    }
+
+    fn send(tree: &mut Tree, op: Op, record: &impl Encode) -> (ErrorCode, BytesMut) {
+        let mut body = BytesMut::new();
+        record.encode(&mut body);
+        let request = Request {
+            origin: Origin::default(),
+            session: SESSION,
+            generation: 1,
+            switches: Switches::default(),
+            identities: vec![],
+            op: op.code(),
+            body: &body,
+        };
+        apply(tree, &Command::Request(request))
+    }
+
+    fn create(tree: &mut Tree, path: &str, flags: i32) -> (ErrorCode, String) {
+        let open = Acl {
+            perms: 31,
+            id: Id {
+                scheme: Some("world".into()),
+                id: Some("anyone".into()),
+            },
+        };
+        let request = CreateRequest {
+            path: Some(path.into()),
+            data: None,
+            acl: Some(vec![open]),
+            flags,
+        };
+        let (code, reply) = send(tree, Op::Create, &request);
+        let name = reply.get(4..).unwrap_or_default();
+        (code, String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// A tree with `/p` as the caller wants it, by way of the rows of a checkpoint.
+    fn prepared(change: impl FnOnce(&mut Node)) -> Tree {
+        let mut tree = Tree::new();
+        apply(
+            &mut tree,
+            &Command::OpenSession {
+                origin: Origin::default(),
+                session: SESSION,
+                timeout_ms: 1_000,
+            },
+        );
+        assert_eq!(create(&mut tree, "/p", 0).0, ErrorCode::Ok);
+        let id = tree.lookup("/p").expect("/p");
+        tree.alter(id, change);
+        let mut rows = Rows::default();
+        tree.write_full(&mut rows);
+        let mut loader = Loader::new();
+        for (table, key, value) in rows.0 {
+            loader.row(table, &key, &value).expect("a row");
+        }
+        loader.finish().expect("a tree")
+    }
+
+    #[test]
+    fn the_sequence_counter_wraps() {
+        let mut tree = prepared(|node| node.creates = i32::MAX - 1);
+        for path in [
+            "/p/n2147483646",
+            "/p/n2147483647",
+            "/p/n-2147483648",
+            "/p/n-2147483647",
+        ] {
+            let expected = (ErrorCode::Ok, path.to_string());
+            assert_eq!(create(&mut tree, "/p/n", 2), expected);
+        }
+        let mut tree = prepared(|node| node.creates = -5);
+        let expected = (ErrorCode::Ok, "/p/n-000000005".to_string());
+        assert_eq!(create(&mut tree, "/p/n", 2), expected);
+    }
+
+    #[test]
+    fn the_data_version_never_becomes_minus_one() {
+        for (before, after) in [(-3, -2), (-2, 0), (i32::MAX, i32::MIN)] {
+            let mut tree = prepared(|node| node.version = before);
+            let request = SetDataRequest {
+                path: Some("/p".into()),
+                data: None,
+                version: before,
+            };
+            assert_eq!(send(&mut tree, Op::SetData, &request).0, ErrorCode::Ok);
+            let stat = tree.get("/p").expect("/p").stat();
+            assert_eq!(stat.version, after);
+        }
+    }
+
+    #[test]
+    fn a_state_row_of_another_digest_is_refused() {
+        let tree = Tree::new();
+        let mut rows = Rows::default();
+        tree.write_full(&mut rows);
+        let mut loader = Loader::new();
+        for (table, key, mut value) in rows.0 {
+            if table == Table::Nodes && key.ends_with(b"config") {
+                value[30] ^= 1;
+            }
+            loader.row(table, &key, &value).expect("a row");
+        }
+        let error = loader.finish().err();
+        assert!(matches!(error, Some(LoadError::Digest { .. })), "{error:?}");
+    }
+
+    #[test]
+    fn znodes_that_hang_below_each_other_are_refused() {
+        let mut tree = Tree::new();
+        let quota = tree.lookup("/zookeeper/quota").expect("built in");
+        let (a, b) = (100, 101);
+        let mut loader = Loader::new();
+        let mut rows = Rows::default();
+        tree.write_full(&mut rows);
+        for (table, key, value) in &rows.0 {
+            loader.row(*table, key, value).expect("a row");
+        }
+        for (id, parent) in [(a, b), (b, a)] {
+            let mut key = Vec::new();
+            let mut value = Vec::new();
+            row::put_node_key(&mut key, parent, b"x");
+            row::put_node(&mut value, id, tree.nodes.get_mut(quota));
+            loader.row(Table::Nodes, &key, &value).expect("a row");
+        }
+        let error = loader.finish().err();
+        assert!(matches!(error, Some(LoadError::Count { .. })), "{error:?}");
+    }
+}

@@ -16,9 +16,7 @@ fn with_quota(limits: &str) -> Member {
     let mut member = Member::new();
     member.must_create_with("/q", b"ab");
     member.must_create_with("/q/x", b"123");
-    for path in ["/zookeeper/quota/q"] {
-        member.must_create(path);
-    }
+    member.must_create("/zookeeper/quota/q");
     member.must_create_with("/zookeeper/quota/q/zookeeper_limits", limits.as_bytes());
     member.must_create_with(STATS, b"");
     member

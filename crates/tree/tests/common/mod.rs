@@ -445,11 +445,13 @@ impl Store {
     }
 }
 
+/// Metadata, data, list.
+pub type ShownZnode = (Stat, Option<Vec<u8>>, Vec<AclEntry>);
+
 /// Everything that a tree shows.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dump {
-    /// Path, metadata, data, list.
-    pub znodes: BTreeMap<String, (Stat, Option<Vec<u8>>, Vec<AclEntry>)>,
+    pub znodes: BTreeMap<String, ShownZnode>,
     /// Id, timeout, generation, paths of ephemeral znodes.
     pub sessions: BTreeMap<i64, (i32, u64, Vec<String>)>,
     pub counts: Counts,
