@@ -1,6 +1,6 @@
 //! The two clocks: a monotonic one for durations and deadlines, the wall clock for what clients see.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Counts milliseconds since the server's start.
 #[derive(Debug, Clone, Copy)]
@@ -19,11 +19,6 @@ impl Clock {
     /// Monotonic milliseconds since the start.
     pub fn now_ms(&self) -> u64 {
         self.start.elapsed().as_millis() as u64
-    }
-
-    /// The instant of a monotonic time.
-    pub fn instant(&self, now_ms: u64) -> Instant {
-        self.start + Duration::from_millis(now_ms)
     }
 }
 

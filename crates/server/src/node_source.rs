@@ -59,7 +59,7 @@ impl Source for NodeSource<'_> {
             zxid: tree.last_zxid(),
             znodes: counts.znodes as u64,
             ephemerals: counts.ephemerals as u64,
-            data_bytes: counts.data_bytes as u64,
+            data_bytes: counts.data_bytes,
             sessions: counts.sessions as u64,
             watches,
         }

@@ -139,11 +139,6 @@ impl Shared {
         self.serving.store(serving, Ordering::Release);
     }
 
-    /// Whether the disk has no room for growth.
-    pub fn is_disk_full(&self) -> bool {
-        self.disk_full.load(Ordering::Relaxed)
-    }
-
     /// Sets whether the disk has no room for growth; true if that is news.
     pub fn set_disk_full(&self, full: bool) -> bool {
         self.disk_full.swap(full, Ordering::Relaxed) != full
