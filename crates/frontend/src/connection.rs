@@ -386,6 +386,16 @@ impl Connection {
         &self.stats
     }
 
+    /// A four-letter word came instead of a handshake.
+    pub fn count_word(&mut self) {
+        self.stats.received += 1;
+    }
+
+    /// The answer to a four-letter word was sent; each 2 KiB of it count as a packet, as in ZooKeeper.
+    pub fn count_word_answer(&mut self, bytes: usize) {
+        self.stats.sent += bytes.div_ceil(2048) as u64;
+    }
+
     /// Starts the counters again (`crst`).
     pub fn reset_stats(&mut self) {
         self.stats.reset();

@@ -239,7 +239,8 @@ impl ConnectionTask {
 
     async fn answer_word(&mut self, word: Word) -> io::Result<CloseReason> {
         info!(peer = %self.handle.peer, word = word.name(), "four-letter word");
-        self.shared.traffic.add_word();
+        self.handle.connection.lock().count_word();
+        self.count();
         let argument = self.input[4..4 + word.argument_len()].to_vec();
         let shared = Arc::clone(&self.shared);
         // Some words read the disk or walk over all connections.
@@ -253,6 +254,10 @@ impl ConnectionTask {
             self.stream.shutdown().await
         })
         .await??;
+        self.handle
+            .connection
+            .lock()
+            .count_word_answer(answer.len());
         Ok(CloseReason::ClientClosed)
     }
 }

@@ -222,7 +222,10 @@ fn new_shared(
             ..Limits::default()
         },
     };
-    let whitelist = Whitelist::from_setting(config.four_letter_whitelist.as_deref(), false);
+    let whitelist = Whitelist::from_setting(
+        config.four_letter_whitelist.as_deref(),
+        config.read_only_mode,
+    );
     let text = version(env!("CARGO_PKG_VERSION"), None, RELEASED_S);
     let words = FourLetterWords::new(whitelist, text, Environment::of_this_process());
     let mut seed = [0; 8];

@@ -75,12 +75,6 @@ impl Traffic {
         self.latency_min_ms.fetch_min(u64::from(shortest), Relaxed);
     }
 
-    /// Counts a four-letter word and its answer.
-    pub fn add_word(&self) {
-        self.received.fetch_add(1, Relaxed);
-        self.sent.fetch_add(1, Relaxed);
-    }
-
     /// The counters now.
     pub fn figures(&self) -> Figures {
         let answered = self.answered.load(Relaxed);
