@@ -34,7 +34,7 @@ pub trait Store: Send + Sync {
     fn append(&self, batches: &[LogBatch]) -> Result<(), StoreError>;
 
     /// Writes a checkpoint in one piece. It is durable after the next append or [`Store::sync`]; a crash
-    /// before that leaves the one before it.
+    /// before that leaves the one before it. After an error the next checkpoint must be complete.
     ///
     /// # Errors
     /// [`StoreError::Write`]; [`StoreError::CheckpointOutsideLog`] when it goes back, or belongs to an

@@ -3,6 +3,7 @@
 mod open;
 mod options;
 mod read;
+mod wal;
 
 use std::io;
 use std::sync::Arc;
@@ -140,6 +141,7 @@ impl Store for RocksStore {
         };
         let mut write = WriteBatch::with_capacity_bytes(append_bytes(batches));
         put_entries(&db, &mut write, log.last, batches)?;
+        // Last, so that it can be found in a damaged log: see the module `wal`.
         write.put_cf(
             read::family(&db, RAFT_META)?,
             format::PROGRESS_KEY,

@@ -9,7 +9,7 @@ use rocksdb::{DB, DBRecoveryMode, ErrorKind, WriteBatch};
 use tracing::warn;
 
 use super::options::{self, Buffers, LOG, RAFT_META};
-use super::read;
+use super::{read, wal};
 use crate::error::OpenError;
 use crate::format::{self, CheckpointRow, Progress};
 use crate::space::Space;
@@ -34,6 +34,12 @@ pub struct OpenOptions {
 impl OpenOptions {
     pub(super) fn database(&self) -> PathBuf {
         self.directory.join("db")
+    }
+
+    fn wal(&self) -> PathBuf {
+        self.log_directory
+            .clone()
+            .unwrap_or_else(|| self.database())
     }
 
     pub(super) fn damaged(&self, detail: impl ToString) -> OpenError {
@@ -227,8 +233,8 @@ fn open_whole_or_cut(options: &OpenOptions) -> Result<DB, OpenError> {
     if error.kind() != ErrorKind::Corruption {
         return Err(explain(options, &error));
     }
-    let readable = appends_readable(options, DBRecoveryMode::PointInTime)?;
-    let beyond = appends_readable(options, DBRecoveryMode::SkipAnyCorruptedRecord)?;
+    let readable = appends_readable(options)?;
+    let beyond = wal::newest_append(&options.wal()).map_err(|error| options.io(error))?;
     if beyond > readable + 1 {
         return Err(options.damaged(format!(
             "the write-ahead log is unreadable behind append {readable}, but append {beyond} is there \
@@ -247,9 +253,9 @@ fn attempt(options: &OpenOptions, mode: DBRecoveryMode) -> Result<DB, rocksdb::E
     DB::open_cf_descriptors(&database, options.database(), families)
 }
 
-/// The newest append that can be read in this mode, without changing anything.
-fn appends_readable(options: &OpenOptions, mode: DBRecoveryMode) -> Result<u64, OpenError> {
-    let (database, families) = setup(options, mode);
+/// The newest append in front of the damage. Changes nothing.
+fn appends_readable(options: &OpenOptions) -> Result<u64, OpenError> {
+    let (database, families) = setup(options, DBRecoveryMode::PointInTime);
     let db = DB::open_cf_descriptors_read_only(&database, options.database(), families, false)
         .map_err(|error| explain(options, &error))?;
     Ok(read::progress(&db, options)?.appends)

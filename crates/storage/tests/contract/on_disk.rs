@@ -171,10 +171,9 @@ fn damage_in_what_was_acknowledged_is_reported_and_not_cut() {
     let subject = OnDisk::new(false);
     subject.store().append(&[batch(2, 9, 2)]).unwrap();
     let first = length(&newest_log(&subject.image()));
-    for index in 10..=200 {
-        let mut large = batch(index, index, 2);
-        large.entries[0].data = vec![7; 1 << 10].into();
-        subject.store().append(&[large]).unwrap();
+    // Few bytes behind it: RocksDB alone would skip them together with the damaged place.
+    for index in 10..=11 {
+        subject.store().append(&[batch(index, index, 2)]).unwrap();
     }
     let image = subject.image();
     flip(&newest_log(&image), first - 20);
