@@ -54,7 +54,8 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Write`]; [`StoreError::CutAboveCheckpoint`] when `through` is not in the checkpoint.
     fn compact_log(&self, through: u64) -> Result<(), StoreError>;
 
-    /// Raft's state and the log, checked for contradictions.
+    /// Raft's state and the log, checked for contradictions. For a start; while another thread writes, it
+    /// may see a mixture.
     ///
     /// # Errors
     /// [`StoreError::Read`]; [`StoreError::Inconsistent`].
