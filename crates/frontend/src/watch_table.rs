@@ -458,3 +458,20 @@ impl Watches for RefCell<WatchTable> {
         self.borrow_mut().forget(connection);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A watch costs at most 64 bytes beside the text of its path: the entry of the path with one watcher
+    /// in place, the path in the list of its connection (half empty at worst), and the hash table's
+    /// place for it (less than half full at worst, one byte of control each).
+    #[test]
+    fn a_watch_is_small() {
+        let entry = size_of::<Option<WatchedPath>>();
+        let list = 2 * size_of::<u32>();
+        let index = (size_of::<u32>() + 1) * 16 / 7;
+        assert!(entry + list + index <= 64, "{entry} + {list} + {index}");
+        assert_eq!(size_of::<Watcher>(), 12);
+    }
+}

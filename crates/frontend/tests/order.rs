@@ -273,7 +273,8 @@ fn a_session_that_moved_loses_its_old_connection_at_the_next_write() {
     let client = member.client();
     let session = member.session(client);
     member.ok(client, &create(1, "/a"));
-    // As another member would: the resume does not come from this one.
+    // As another member would: the resume does not come from this one, which notices at the next write.
+    member.closes = false;
     member.propose(&quenda_tree::command::Command::ResumeSession {
         origin: quenda_tree::command::Origin {
             member: 2,
@@ -300,18 +301,25 @@ fn a_session_that_moved_loses_its_old_connection_at_the_next_write() {
 }
 
 #[test]
-fn a_write_of_an_expired_session_is_told_so() {
-    let mut member = Member::default();
-    let client = member.client();
-    let session = member.session(client);
-    member.propose(&quenda_tree::command::Command::ExpireSession { session });
-    member.send(client, &create(1, "/a"));
-    member.apply();
-    assert_eq!(
-        member.wants_close(client),
-        Some(CloseReason::SessionExpired)
-    );
-    assert!(member.tree.get("/a").is_none());
+fn requests_behind_the_expiry_are_told_so_or_dropped() {
+    for closes in [true, false] {
+        let mut member = Member::default();
+        member.closes = closes;
+        let client = member.client();
+        let session = member.session(client);
+        member.propose(&quenda_tree::command::Command::ExpireSession { session });
+        let frames = [create(1, "/a"), exists(2, "/", false), create(3, "/b")].concat();
+        let replies = member.call_all(client, &frames);
+        let answers: Vec<_> = replies.iter().map(|reply| (reply.xid, reply.err)).collect();
+        let expected = [(1, ErrorCode::SessionExpired.code())];
+        assert_eq!(answers, expected[usize::from(closes)..]);
+        assert!(replies.iter().all(|reply| reply.zxid > 0));
+        assert_eq!(
+            member.wants_close(client),
+            Some(CloseReason::SessionExpired)
+        );
+        assert!(member.tree.get("/a").is_none());
+    }
 }
 
 /// B83 of the protocol sheet: the event comes first, also for the writer's own watch.

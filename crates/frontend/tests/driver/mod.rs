@@ -37,6 +37,8 @@ pub struct Member {
     pub time_ms: i64,
     pub term: u64,
     pub barriers: Vec<u64>,
+    /// Connections are closed in the apply that ends their session or gives it to another connection.
+    pub closes: bool,
     log: BytesMut,
     clients: BTreeMap<u64, Client>,
     next_connection: u64,
@@ -123,6 +125,7 @@ impl Member {
             time_ms: 1_795_984_000_000,
             term: 0,
             barriers: Vec::new(),
+            closes: true,
             log: BytesMut::new(),
             clients: BTreeMap::new(),
             next_connection: 1,
@@ -267,7 +270,7 @@ impl Member {
 
     fn close_others(&mut self, session: i64, origin: u64, reason: CloseReason) {
         for (id, client) in &mut self.clients {
-            if *id != origin && client.connection.session() == Some(session) {
+            if self.closes && *id != origin && client.connection.session() == Some(session) {
                 client.connection.close(reason);
             }
         }
