@@ -5,3 +5,4 @@ mod crashes;
 mod every_store;
 mod on_disk;
 mod random;
+mod with_raft;
