@@ -11,6 +11,10 @@ pub const ACL_ENTRIES_MAX: usize = 1 << 16;
 /// entry stands for all identities of the connection. A longer one gets `InvalidAcl`.
 pub const ACL_BYTES_MAX: usize = 4 << 20;
 
+/// Most bytes of paths of one session's ephemeral znodes, since all of them are named at once when the
+/// session ends. An ephemeral create beyond it gets `SystemError`.
+pub const EPHEMERAL_PATHS_MAX: usize = 128 << 20;
+
 /// Longest text of a quota znode that is looked at, in bytes; a longer one is no quota.
 pub const QUOTA_TEXT_MAX: usize = 512;
 

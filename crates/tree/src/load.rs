@@ -7,7 +7,7 @@ use crate::index::Index;
 use crate::node::{NIL, NodeId, Owner, ROOT, flags};
 use crate::reap::ReapQueue;
 use crate::row::{self, State};
-use crate::session::{Sessions, index_seed};
+use crate::session::{Sessions, table_seed};
 use crate::slab::SlabLoader;
 use crate::tree::{BUILT_IN, Position, QUOTA, Totals, Tree};
 use crate::zxid::Zxids;
@@ -147,14 +147,14 @@ impl Loader {
                 return Err(LoadError::Dangling(id, "its access control list"));
             }
         }
-        let acls = self.acls.finish().ok_or(LoadError::Dangling(
-            ROOT,
-            "the built-in access control lists",
-        ))?;
         let seed = state
             .cluster
             .as_ref()
-            .map_or(0, |cluster| index_seed(&cluster.secret));
+            .map_or(0, |cluster| table_seed(&cluster.secret));
+        let acls = self.acls.finish(seed).ok_or(LoadError::Dangling(
+            ROOT,
+            "the built-in access control lists",
+        ))?;
         let mut tree = Tree {
             index: Index::with_capacity(seed, ids.len()),
             nodes,
@@ -194,13 +194,12 @@ impl Tree {
         for &id in ids {
             let node = self.nodes.get(id);
             self.totals.digest = self.totals.digest.wrapping_add(digest::of_node(node));
-            let (parent, owner) = (node.parent, node.owner());
+            let parent = node.parent;
             if id != ROOT {
                 let hash = self.index.hash(parent, node.name());
                 self.link_loaded(parent, id)?;
                 self.index.insert(hash, id);
             }
-            self.count_loaded(id, owner)?;
         }
         Ok(())
     }
@@ -219,13 +218,14 @@ impl Tree {
         Ok(())
     }
 
-    fn count_loaded(&mut self, id: NodeId, owner: Owner) -> Result<(), LoadError> {
+    fn count_loaded(&mut self, id: NodeId, path_len: usize) -> Result<(), LoadError> {
+        let owner = self.nodes.get(id).owner();
         if let Owner::Session(session) = owner
             && !self.sessions.by_id.contains_key(&session)
         {
             return Err(LoadError::Dangling(id, "its session"));
         }
-        self.count_owner(id, owner, true);
+        self.count_owner(id, owner, path_len, true);
         Ok(())
     }
 
@@ -233,11 +233,7 @@ impl Tree {
     /// backwards.
     fn sum_up(&mut self, expected: usize) -> Result<(), LoadError> {
         let mut order = Vec::with_capacity(expected);
-        let mut path_bytes = 0;
-        self.walk(|id, path| {
-            order.push(id);
-            path_bytes += path.len() as u64;
-        });
+        self.walk(|id, path| order.push((id, path.len())));
         if order.len() != expected {
             return Err(LoadError::Count {
                 what: "znodes below the root",
@@ -245,8 +241,9 @@ impl Tree {
                 expected: expected as u64,
             });
         }
-        self.totals.path_bytes = path_bytes;
-        for id in order.into_iter().rev() {
+        for (id, path_len) in order.into_iter().rev() {
+            self.totals.path_bytes += path_len as u64;
+            self.count_loaded(id, path_len)?;
             let node = self.nodes.get(id);
             let (parent, nodes, bytes) = (node.parent, node.subtree_nodes, node.subtree_bytes);
             if parent != NIL {

@@ -16,6 +16,8 @@ pub struct Session {
     /// Counts the connections that the session has had; requests of an earlier one are refused.
     pub generation: u64,
     pub(crate) ephemerals: BTreeSet<NodeId>,
+    /// Length of their paths together.
+    pub(crate) path_bytes: usize,
 }
 
 impl Session {
@@ -24,6 +26,7 @@ impl Session {
             timeout_ms,
             generation,
             ephemerals: BTreeSet::new(),
+            path_bytes: 0,
         }
     }
 
@@ -79,8 +82,8 @@ pub(crate) fn is_password(secret: &[u8; 32], session: i64, presented: &[u8; PASS
 }
 
 /// Seed of the hash tables, unknown to clients.
-pub(crate) fn index_seed(secret: &[u8; 32]) -> u64 {
-    let full = mac(secret, b"index seed", 0).finalize().into_bytes();
+pub(crate) fn table_seed(secret: &[u8; 32]) -> u64 {
+    let full = mac(secret, b"table seed", 0).finalize().into_bytes();
     full[..8]
         .iter()
         .fold(0, |seed, byte| seed << 8 | u64::from(*byte))

@@ -6,6 +6,7 @@ use crate::acl::{AclId, AclStore};
 use crate::checkpoint::{self, Dirty};
 use crate::digest;
 use crate::index::Index;
+use crate::limits::EPHEMERAL_PATHS_MAX;
 use crate::node::{NIL, Node, NodeId, OldData, Owner, ROOT, flags};
 use crate::read::Counts;
 use crate::reap::ReapQueue;
@@ -196,7 +197,7 @@ impl Tree {
         let hash = self.index.hash(parent, node.name());
         self.index.insert(hash, id);
         self.acls.acquire(acl);
-        self.count_owner(id, owner, true);
+        self.count_owner(id, owner, path_len, true);
         let (nodes, bytes) = self.subtree(id);
         self.alter_links(parent, |parent| {
             parent.first_child = id;
@@ -216,7 +217,7 @@ impl Tree {
         let hash = self.index.hash(parent, node.name());
         self.index.remove(hash, id);
         self.acls.release(acl);
-        self.count_owner(id, owner, false);
+        self.count_owner(id, owner, path_len, false);
         if next != NIL {
             self.nodes.get_mut(next).prev = prev;
         }
@@ -299,15 +300,17 @@ impl Tree {
         self.grow(id, 0, (after as u64).wrapping_sub(before as u64));
     }
 
-    pub(crate) fn count_owner(&mut self, id: NodeId, owner: Owner, appears: bool) {
+    pub(crate) fn count_owner(&mut self, id: NodeId, owner: Owner, path_len: usize, appears: bool) {
         let count = match owner {
             Owner::Nobody => return,
             Owner::Session(session) => {
                 if let Some(session) = self.sessions.by_id.get_mut(&session) {
                     if appears {
                         session.ephemerals.insert(id);
+                        session.path_bytes += path_len;
                     } else {
                         session.ephemerals.remove(&id);
+                        session.path_bytes -= path_len;
                     }
                 }
                 &mut self.totals.ephemerals
@@ -319,8 +322,14 @@ impl Tree {
     }
 
     /// Whether one more znode fits.
-    pub(crate) fn check_room(&self) -> Result<(), ErrorCode> {
-        match self.nodes.has_room() {
+    pub(crate) fn check_room(&self, owner: Owner, path_len: usize) -> Result<(), ErrorCode> {
+        let fits_session = match owner {
+            Owner::Session(id) => self
+                .session(id)
+                .is_none_or(|session| session.path_bytes + path_len <= EPHEMERAL_PATHS_MAX),
+            Owner::Nobody | Owner::Container | Owner::Ttl(_) => true,
+        };
+        match fits_session && self.nodes.has_room() {
             true => Ok(()),
             false => Err(ErrorCode::SystemError),
         }

@@ -291,3 +291,46 @@ fn ttl_znodes_go_when_old_and_childless() {
     member.must_create("/plain");
     assert_eq!(reap(&mut member, "/plain", 0), ErrorCode::BadVersion);
 }
+
+#[test]
+fn a_session_cannot_hoard_paths() {
+    let mut member = Member::new();
+    member.open(OTHER);
+    let client = Client::new(SESSION);
+    let deep = format!("/{}", "n".repeat(1_000_000));
+    member.must_create(&deep);
+    let created = (0..200)
+        .take_while(|number| {
+            let path = format!("{deep}/{number}");
+            let outcome = member.send(&client, Op::Create, &create(&path, None, 1));
+            assert!(matches!(
+                outcome.code,
+                ErrorCode::Ok | ErrorCode::SystemError
+            ));
+            outcome.code == ErrorCode::Ok
+        })
+        .count();
+    assert_eq!(
+        created,
+        quenda_tree::limits::EPHEMERAL_PATHS_MAX / (deep.len() + 4)
+    );
+    assert!(
+        member.create(&Client::new(OTHER), "/e", 1).is_ok(),
+        "others go on"
+    );
+    assert_eq!(
+        member.delete(&client, &format!("{deep}/0"), -1),
+        ErrorCode::Ok
+    );
+    member.tree = Store::full(&member.tree).load();
+    let again = format!("{deep}/x");
+    assert!(member.create(&client, &again, 1).is_ok(), "room again");
+    assert!(
+        member.create(&client, &format!("{deep}/y"), 1).is_err(),
+        "also after a restart"
+    );
+    assert_eq!(
+        member.send(&client, Op::CloseSession, &0i32).changes.len(),
+        created
+    );
+}

@@ -1,7 +1,7 @@
 //! All lists of a tree, each once.
 
 use hashbrown::HashTable;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use quenda_proto::acl::perms::{ALL, READ};
 use quenda_proto::acl::{ANYONE, WORLD};
@@ -14,8 +14,10 @@ use crate::row;
 struct Stored {
     entries: Box<[AclEntry]>,
     matcher: Matcher,
-    /// Of the encoded entries.
+    /// Of the encoded entries, the same on every member.
     hash: u64,
+    /// The same with the store's seed.
+    place: u64,
     /// Znodes that carry the list. At 0 the list stays readable until [`AclStore::sweep`].
     users: u32,
     /// The last checkpoint holds a row of this list.
@@ -34,6 +36,8 @@ pub(crate) struct AclStore {
     added: Vec<u32>,
     /// Rows to delete in the next checkpoint.
     removed: Vec<u32>,
+    /// From the cluster's secret, so that clients cannot choose lists that collide.
+    seed: u64,
 }
 
 impl AclStore {
@@ -57,45 +61,66 @@ impl AclStore {
             unused: Vec::new(),
             added: Vec::new(),
             removed: Vec::new(),
+            seed: 0,
         }
     }
 
     /// The number of a list with these entries. A new one is unused: it goes in the next sweep unless
     /// [`AclStore::acquire`] is called.
     pub(crate) fn intern(&mut self, entries: Vec<AclEntry>) -> AclId {
-        let hash = content_hash(&entries);
+        let encoded = encoded(&entries);
+        let place = xxh3_64_with_seed(&encoded, self.seed);
         let lists = &self.lists;
         let same = |id: &u32| {
             lists[*id as usize]
                 .as_ref()
-                .is_some_and(|list| list.hash == hash && *list.entries == *entries)
+                .is_some_and(|list| list.place == place && *list.entries == *entries)
         };
-        if let Some(id) = self.by_content.find(hash, same) {
+        if let Some(id) = self.by_content.find(place, same) {
             return AclId(*id);
         }
         let id = self.free.pop().unwrap_or(self.lists.len() as u32);
-        self.place(id, entries, hash);
+        self.place(id, entries, &encoded);
         self.unused.push(id);
         self.added.push(id);
         AclId(id)
     }
 
-    fn place(&mut self, id: u32, entries: Vec<AclEntry>, hash: u64) {
+    fn place(&mut self, id: u32, entries: Vec<AclEntry>, encoded: &[u8]) {
         let index = id as usize;
         if index >= self.lists.len() {
             self.lists.resize_with(index + 1, || None);
         }
+        let place = xxh3_64_with_seed(encoded, self.seed);
         self.lists[index] = Some(Stored {
             matcher: Matcher::new(&entries),
             entries: entries.into(),
-            hash,
+            hash: xxh3_64(encoded),
+            place,
             users: 0,
             in_checkpoint: false,
         });
+        self.index(id, place);
+    }
+
+    fn index(&mut self, id: u32, place: u64) {
         let lists = &self.lists;
-        self.by_content.insert_unique(hash, id, |id| {
-            lists[*id as usize].as_ref().map_or(0, |list| list.hash)
+        self.by_content.insert_unique(place, id, |id| {
+            lists[*id as usize].as_ref().map_or(0, |list| list.place)
         });
+    }
+
+    /// Takes another seed.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.seed = seed;
+        self.by_content.clear();
+        for id in 0..self.lists.len() as u32 {
+            if let Some(list) = &mut self.lists[id as usize] {
+                let place = xxh3_64_with_seed(&encoded(&list.entries), seed);
+                list.place = place;
+                self.index(id, place);
+            }
+        }
     }
 
     fn list(&self, id: AclId) -> &Stored {
@@ -134,7 +159,7 @@ impl AclStore {
     fn drop_if_unused(&mut self, id: u32) {
         let unused = self.lists[id as usize].take_if(|list| list.users == 0);
         let Some(list) = unused else { return };
-        if let Ok(entry) = self.by_content.find_entry(list.hash, |other| *other == id) {
+        if let Ok(entry) = self.by_content.find_entry(list.place, |other| *other == id) {
             entry.remove();
         }
         if list.in_checkpoint {
@@ -218,8 +243,8 @@ impl AclLoader {
         if taken || id as usize > SPARSE + self.store.lists.len() {
             return false;
         }
-        let hash = content_hash(&entries);
-        self.store.place(id, entries, hash);
+        let encoded = encoded(&entries);
+        self.store.place(id, entries, &encoded);
         self.store.list_mut(AclId(id)).in_checkpoint = true;
         true
     }
@@ -236,7 +261,8 @@ impl AclLoader {
     }
 
     /// The store; none if the lists that are always there are missing or others.
-    pub(crate) fn finish(mut self) -> Option<AclStore> {
+    pub(crate) fn finish(mut self, seed: u64) -> Option<AclStore> {
+        self.store.reseed(seed);
         let fixed = [(AclId::OPEN, ALL), (AclId::READ_ONLY, READ)];
         for (id, perms) in fixed {
             let expected = AclEntry::new(perms, WORLD, ANYONE);
@@ -257,8 +283,8 @@ impl AclLoader {
     }
 }
 
-fn content_hash(entries: &[AclEntry]) -> u64 {
+fn encoded(entries: &[AclEntry]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(64);
     row::put_acl(&mut encoded, entries);
-    xxh3_64(&encoded)
+    encoded
 }

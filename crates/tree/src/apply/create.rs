@@ -111,9 +111,9 @@ impl Tree {
         }
         let bytes = new.data.map_or(0, <[u8]>::len) as i64;
         self.check_quota(tx, &path, 1, bytes)?;
-        self.check_room()?;
-
         let owner = new.kind.owner(session);
+        self.check_room(owner, path.len())?;
+
         let id = self.insert_node(tx, parent, &path, new.data, acl, owner);
         let stat = self.nodes.get(id).stat();
         self.quota_created(tx, parent_path, &path, id);

@@ -147,7 +147,9 @@ impl Tree {
             return;
         }
         let ids: Vec<NodeId> = self.nodes.ids().filter(|id| *id != ROOT).collect();
-        self.index = Index::with_capacity(session::index_seed(&cluster.secret), ids.len());
+        let seed = session::table_seed(&cluster.secret);
+        self.acls.reseed(seed);
+        self.index = Index::with_capacity(seed, ids.len());
         for id in ids {
             let node = self.nodes.get(id);
             let hash = self.index.hash(node.parent, node.name());
