@@ -1,6 +1,6 @@
 //! Who a client is: auth and sasl packets, and the identity that settings may ask for.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use quenda_proto::acl::{DIGEST, IP, SUPER};
 use quenda_proto::frame;

@@ -1,6 +1,6 @@
 //! The state machine of one client connection.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::{Buf, BufMut, BytesMut};
