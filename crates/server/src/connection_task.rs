@@ -101,12 +101,28 @@ impl ConnectionTask {
                     FirstBytes::Frame => {}
                 }
             }
-            if let Some(reason) = self.serve_input() {
+            if let Some(reason) = self.serve_until_idle().await? {
                 self.drain().await;
                 return Ok(reason);
             }
             fresh = fresh && self.handle.connection.lock().is_fresh();
+        }
+    }
+
+    /// Serves what has come and writes what comes of it, until more bytes, room in the socket or a wake-up
+    /// is needed; the reason, if the connection is to be closed.
+    async fn serve_until_idle(&mut self) -> io::Result<Option<CloseReason>> {
+        loop {
+            if let Some(reason) = self.serve_input() {
+                return Ok(Some(reason));
+            }
             self.flush()?;
+            let held_back = self.output.is_empty() && self.handle.connection.lock().must_receive();
+            if !held_back {
+                return Ok(None);
+            }
+            // Another connection's turn.
+            tokio::task::yield_now().await;
         }
     }
 

@@ -100,8 +100,7 @@ impl Core {
             self.member.persisted(arrivals.persisted);
         }
         if arrivals.checkpointed != 0 {
-            let through = self.member.compact(arrivals.checkpointed, LOG_RETAIN_BYTES);
-            self.checkpointer.cut_log(through);
+            self.cut_log(arrivals.checkpointed);
         }
         for question in arrivals.questions {
             question(&self.member);
@@ -109,6 +108,14 @@ impl Core {
         if arrivals.stop && self.stopping.is_none() {
             self.stopping = Some(Instant::now() + STOP_PATIENCE);
         }
+    }
+
+    /// Everything up to this index is in a durable checkpoint: the log below it can go.
+    fn cut_log(&mut self, index: u64) {
+        let alone = self.member.membership().voters.len() == 1;
+        let retain = if alone { 0 } else { LOG_RETAIN_BYTES };
+        let through = self.member.compact(index, retain);
+        self.checkpointer.cut_log(through);
     }
 
     fn tick_if_due(&mut self) {

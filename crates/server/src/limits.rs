@@ -19,10 +19,10 @@ pub const WORD_PATIENCE: Duration = Duration::from_secs(10);
 pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Bytes of changed rows that bring a checkpoint about before its time. Bounds the memory of one
-/// checkpoint and the time the tree is locked to collect it.
-pub const CHECKPOINT_BYTES: usize = 16 << 20;
+/// checkpoint, the time the tree is locked to collect it, and what an append may wait behind.
+pub const CHECKPOINT_BYTES: usize = 4 << 20;
 
-/// Bytes of log kept behind a checkpoint for members that lag.
+/// Bytes of log kept behind a checkpoint for members that lag; none where there is only one.
 pub const LOG_RETAIN_BYTES: u64 = 16 << 20;
 
 /// How often the free space of the disk is looked at.
