@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p quenda-tree --example memory [znodes] [bytes of data] [children a parent]`
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use quenda_proto::Op;
@@ -71,6 +71,7 @@ fn main() {
 /// Creates parents and children, and gives back how many bytes their names have.
 fn fill(writer: &mut Writer, znodes: usize, data: &[u8], fan_out: usize) -> usize {
     let mut names = 0;
+    let mut slowest = Duration::ZERO;
     let mut parent = String::new();
     for number in 0..znodes {
         let path = match number % (fan_out + 1) {
@@ -81,8 +82,11 @@ fn fill(writer: &mut Writer, znodes: usize, data: &[u8], fan_out: usize) -> usiz
             child => format!("{parent}/child-{child:010}"),
         };
         names += path.len() - path.rfind('/').map_or(0, |slash| slash + 1);
+        let start = Instant::now();
         writer.create(&path, data);
+        slowest = slowest.max(start.elapsed());
     }
+    println!("slowest create             {slowest:?}");
     names
 }
 

@@ -62,16 +62,6 @@ impl Dirty {
         self.bytes += ROW_OVERHEAD + key.len();
         self.removed.push(key.into());
     }
-
-    /// Number of rows to delete, for [`Dirty::forget_removed`].
-    pub(crate) fn removed_len(&self) -> usize {
-        self.removed.len()
-    }
-
-    /// Forgets all but the first `len` rows to delete: the znodes are back.
-    pub(crate) fn forget_removed(&mut self, len: usize) {
-        self.removed.truncate(len);
-    }
 }
 
 impl Tree {

@@ -285,6 +285,7 @@ mod tests {
     use crate::changes::Changes;
     use crate::checkpoint::CheckpointSink;
     use crate::command::{Command, Origin, Request, Stamp, Switches};
+    use crate::limits::EPHEMERAL_PATHS_MAX;
     use crate::node::Node;
 
     const SESSION: i64 = 1;
@@ -435,5 +436,26 @@ mod tests {
         }
         let error = loader.finish().err();
         assert!(matches!(error, Some(LoadError::Count { .. })), "{error:?}");
+    }
+
+    #[test]
+    fn a_session_cannot_hoard_paths() {
+        let mut tree = prepared(|_| {});
+        let others = EPHEMERAL_PATHS_MAX - 10;
+        let session = |tree: &mut Tree| tree.sessions.by_id.remove(&SESSION).expect("open");
+        let mut hoarder = session(&mut tree);
+        hoarder.path_bytes = others;
+        tree.sessions.by_id.insert(SESSION, hoarder);
+        assert_eq!(create(&mut tree, "/12345678", 1).0, ErrorCode::Ok);
+        assert_eq!(create(&mut tree, "/2", 1).0, ErrorCode::SystemError);
+        assert_eq!(create(&mut tree, "/2", 0).0, ErrorCode::Ok);
+        let mut rows = Rows::default();
+        tree.write_full(&mut rows);
+        let mut loader = Loader::new();
+        for (table, key, value) in rows.0 {
+            loader.row(table, &key, &value).expect("a row");
+        }
+        let mut tree = loader.finish().expect("a tree");
+        assert_eq!(session(&mut tree).path_bytes, "/12345678".len());
     }
 }

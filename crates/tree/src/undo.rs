@@ -35,7 +35,6 @@ enum Step {
 pub(crate) struct Undo {
     steps: Vec<Step>,
     totals: Totals,
-    removed_rows: usize,
 }
 
 impl Undo {
@@ -44,7 +43,6 @@ impl Undo {
         Undo {
             steps: Vec::new(),
             totals: tree.totals,
-            removed_rows: tree.dirty.removed_len(),
         }
     }
 
@@ -94,12 +92,12 @@ impl Undo {
         });
     }
 
-    /// Takes everything back, the last step first.
+    /// Takes everything back, the last step first. Znodes that are back are written again in the next
+    /// checkpoint, behind the deletion of their rows.
     pub(crate) fn roll_back(self, tree: &mut Tree) {
         for step in self.steps.into_iter().rev() {
             take_back(tree, step);
         }
-        tree.dirty.forget_removed(self.removed_rows);
         debug_assert_eq!(tree.totals, self.totals, "a roll back leaves no trace");
         tree.totals = self.totals;
     }

@@ -35,6 +35,7 @@ fn is_open(entry: &Acl<'_>) -> bool {
 }
 
 fn expanded(list: &[Acl<'_>], identities: &[Identity]) -> Result<Vec<AclEntry>, ErrorCode> {
+    // Asked for membership alone: its order, which differs between members, is never seen.
     let mut seen = HashSet::with_capacity(list.len());
     let mut expanded = Expanded::default();
     for entry in list {
