@@ -4,7 +4,7 @@ import pytest
 
 from integration.lib.zkwire import (
     AUTH_XID, ERR, EV, FLAG, OP, PING_XID, Closed, Conn, Event, Reader, Reply, ZkError, add_watch, auth, check, create,
-    create_ttl, delete, expect, frame, int32, int64, multi, read, read_to_end, request, set_data, tcp, ustring,
+    create_ttl, delete, expect, int32, int64, multi, read, read_to_end, request, set_data, tcp, ustring,
 )
 
 LIMIT = 1048575

@@ -11,7 +11,7 @@ import pytest
 
 from integration.lib.process import free_port
 from integration.lib.quenda_server import quenda_binary
-from integration.lib.zkwire import ERR, FLAG, OP, Conn, create, eventually, expect, four_letter
+from integration.lib.zkwire import ERR, FLAG, OP, Closed, Conn, create, eventually, expect, four_letter
 
 pytestmark = pytest.mark.quenda_only("Quenda's own command line")
 
@@ -28,6 +28,22 @@ class Output:
         return re.sub(r"\x1b\[[0-9;]*m", "", self.path.read_text("utf-8", "replace"))
 
     def port(self):
+        """The port, once it serves."""
+        port = self.printed_port()
+
+        def serves():
+            try:
+                Conn(port).close()
+                return True
+            except (Closed, OSError):
+                return False
+
+        eventually(serves, 30, "the first session")
+        return port
+
+    def printed_port(self):
+        """The port, as soon as the line with it is there."""
+
         def found():
             assert self.process.poll() is None, self.text()
             return re.search(r"127\.0\.0\.1:(\d+)", self.text())
@@ -54,6 +70,13 @@ def test_one_line_says_where_it_listens_and_where_its_data_is(tmp_path):
             c.create("/n")
         lines = [line for line in server.text().splitlines() if f"127.0.0.1:{port}" in line]
         assert any(str(tmp_path / "data") in line for line in lines), server.text()
+
+
+def test_that_line_is_printed_when_sessions_are_taken(tmp_path):
+    """A script that waits for the line and then starts a client must not be turned away."""
+    for _ in range(5):
+        with Output(tmp_path, *flags(tmp_path)) as server, Conn(server.printed_port()) as c:
+            assert c.exists("/")
 
 
 def test_a_second_process_on_the_same_directory_is_refused(tmp_path):
@@ -103,7 +126,7 @@ def test_known_keys_without_effect_are_named_in_the_log(tmp_path):
     cfg = tmp_path / "zoo.cfg"
     cfg.write_text(
         f"# a comment\n\ndataDir={tmp_path}/data\nclientPortAddress=127.0.0.1\nclientPort=0\n"
-        "autopurge.snapRetainCount=3\ninitLimit=10\nsyncLimit=5\nadmin.enableServer=false\n"
+        "autopurge.snapRetainCount=5\ninitLimit=10\nsyncLimit=5\nadmin.enableServer=false\n"
     )
     with Output(tmp_path, "--config", str(cfg)) as server:
         with Conn(server.port()) as c:
@@ -206,7 +229,7 @@ def test_a_removed_log_reader_does_not_stop_the_server(tmp_path):
             try:
                 Conn(port).close()
                 return True
-            except OSError:
+            except (Closed, OSError):
                 return False
 
         eventually(serves, 30, "the server listening")

@@ -50,7 +50,7 @@ class Shell:
     def run(self, line, *patterns, seconds=None):
         self.text = ""
         while not self.chunks.empty():
-            if (piece := self.chunks.get()) is None:
+            if self.chunks.get() is None:
                 self.chunks.put(None)
                 break
         self.process.stdin.write(f"{line}\n".encode())

@@ -32,7 +32,7 @@ def test_create_in_every_mode(zkcli, root, other):
     names = "c, e, empty, es-0000000004, p, s-0000000002, ttl, ttl-0000000007"
     zkcli.run(f"ls {t}", rf"^\[{names}\]$")
     zkcli.run(f"ls -R {t}", f"^{t}$", *(f"^{t}/{name}$" for name in names.split(", ")))
-    zkcli.run("getEphemerals", rf"^\[({t}/e|{t}/es-0000000004), (?!\1)({t}/e|{t}/es-0000000004)\]$")
+    zkcli.run("getEphemerals", rf"^\[({t}/e|{t}/es-0000000004), (?!\1\])({t}/e|{t}/es-0000000004)\]$")
     zkcli.run(f"getEphemerals {t}/es", rf"^\[{t}/es-0000000004\]$")
     zkcli.run(f"getAllChildrenNumber {t}", "^8$")
     zkcli.run("quit", "state:Closed")
