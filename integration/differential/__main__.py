@@ -16,11 +16,14 @@ from integration.zookeeper.genuine import GenuineZooKeeper
 PROGRESS_SECONDS = 5.0
 
 
-def server(kind, folder):
+def server(kind, folder, changes=None):
+    """A launcher for one side; `changes` go over the common configuration."""
+    cfg = {**settings.CFG, **(changes or {})}
     if kind == "quenda":
-        return QuendaServer(folder, settings.CFG)
-    version = {"genuine": "3.9.5", "debian": "debian"}.get(kind, kind)
-    return GenuineZooKeeper(folder, settings.CFG, settings.JVM_PROPS, version=version)
+        return QuendaServer(folder, cfg)
+    version = {"genuine": "3.9.5"}.get(kind, kind)
+    props = {name: cfg.get(name, value) for name, value in settings.JVM_PROPS.items()}
+    return GenuineZooKeeper(folder, cfg, props, version=version)
 
 
 def parse(arguments):

@@ -62,6 +62,16 @@ class Connection:
         self.closed = True
         self.sock.close()
 
+    def leave(self):
+        """Ends the stream and waits until the server has let go of the connection. ZooKeeper, when it learns late
+        of a lost connection, forgets the one that has resumed its session meanwhile."""
+        try:
+            self.sock.shutdown(socket.SHUT_WR)
+            self.receive_until_closed(5.0)
+        except OSError:
+            pass  # closed already, or never closed: both are as good as left
+        self.close()
+
     def _fill(self, deadline):
         if self.closed:
             raise Closed

@@ -6,6 +6,7 @@ zxids on exactly the same mishaps (for example requests that do not decode).
 """
 
 import bisect
+import itertools
 import time
 
 from integration.differential import ops
@@ -162,6 +163,15 @@ def compare_header_zxids(names, left, right):
     return names.last_applied(left["zxid"], right["zxid"])
 
 
+def with_identities_sorted(acl):
+    """An entry of scheme auth becomes one entry for each identity of its author; Java takes them in hash order."""
+    ordered = []
+    for _, group in itertools.groupby(acl, key=lambda entry: (entry["perms"], entry["scheme"] == "digest")):
+        group = list(group)
+        ordered += sorted(group, key=lambda e: e["id"] or "") if group[0]["scheme"] == "digest" else group
+    return ordered
+
+
 UNORDERED = {"children", "ephemerals", "clientInfo"}
 
 
@@ -175,6 +185,8 @@ def compare_values(names, where, left, right):
     if isinstance(left, list) and isinstance(right, list):
         if where.split()[-1] in UNORDERED:
             left, right = sorted(left, key=repr), sorted(right, key=repr)
+        if where.split()[-1] == "acl":
+            left, right = with_identities_sorted(left), with_identities_sorted(right)
         if len(left) != len(right):
             return [f"{where}: {left} | {right}"]
         return [text for at, pair in enumerate(zip(left, right))

@@ -42,6 +42,8 @@ class Stream:
         self.rng = rng
         self.nodes = {BASE: 0}
         self.slots = [SlotModel() for _ in range(SLOTS)]
+        self.watched = [[BASE] for _ in range(SLOTS + 1)]
+        self.slot_now = 0
         self.hard_quota = self.chance(0.25)
         self.opening = list(range(SLOTS - 1))
 
@@ -111,7 +113,9 @@ class Stream:
 
     def step_close(self, live, _idle):
         slot = self.rng.choice(live)
-        before = self.batch(slot, self.rng.choice([0, 0, 1, 3]))
+        # A container asked for with ephemeral flags goes with the session in Java, but only if it is still pending.
+        before = [request for request in self.batch(slot, self.rng.choice([0, 0, 1, 3]))
+                  if not asks_for_ephemeral_container(request)]
         behind = [self.request(slot, first=False) for _ in range(self.rng.choice([0, 0, 2]))]
         fields = self.rng.choice([{}, {}, {"mangle": ("pad", b"\x00\x01")}])
         close = {**self.plain(slot, ops.CLOSE_SESSION, {}), **fields}
@@ -207,8 +211,9 @@ class Stream:
     def observe_replies(self, step, seen):
         by_xid = {request["xid"]: request for request in step["requests"]}
         for packet in seen:
-            if packet["kind"] == "reply" and packet["xid"] in by_xid:
-                self.observe_reply(by_xid[packet["xid"]], packet)
+            request = by_xid.get(packet.get("xid"))
+            if packet["kind"] == "reply" and request and request["op"] == packet["op"]:
+                self.observe_reply(request, packet)
             if packet["kind"] == "event":
                 self.observe_event(packet["body"])
 
@@ -271,6 +276,7 @@ class Stream:
     def request(self, slot, first):
         """Any request that leaves the connection open. auth and sasl come first or not at all: Java handles
         them when they are read, so what stands before them in a batch may or may not profit."""
+        self.slot_now = slot
         name = self.weighted(SINGLE_WEIGHTS)
         while not first and name in ("auth", "sasl"):
             name = self.weighted(SINGLE_WEIGHTS)
@@ -300,10 +306,11 @@ class Stream:
         how = self.rng.randrange(4)
         if how == 0:
             request["mangle"] = ("pad", self.rng.choice([b"\x00", b"junk", bytes(64)]))
-        elif how < 3 or op in ops.WRITES:
+        elif how < 3 or op in ops.WRITES or op in (ops.SET_WATCHES, ops.SET_WATCHES2):
             request["mangle"] = self.cut(op, request)
         else:
-            # Only reads: a changed byte in a write can turn into one of the requests Java does not survive.
+            # Only reads: a changed byte in a write can turn into one of the requests Java does not survive, and in
+            # a zxid it means something else on each server.
             at = self.rng.randrange(6)
             request["mangle"] = ("poke", (at, self.rng.choice([b"\xff", b"\x00", b"\x7f", b"\xff\xff\xff\xfe"])))
 
@@ -342,10 +349,12 @@ class Stream:
         return {"path": f"{BASE}/none/{self.rng.choice(material.NAMES)}".encode()}
 
     def fields_exists(self):
-        return {"path": self.old_path(0.4), "watch": self.watch()}
+        path = self.old_path(0.4)
+        return {"path": path, "watch": self.watch(path)}
 
     def fields_getData(self):
-        return {"path": self.old_path(), "watch": self.watch()}
+        path = self.old_path()
+        return {"path": path, "watch": self.watch(path)}
 
     fields_getChildren = fields_getChildren2 = fields_getData
 
@@ -378,7 +387,8 @@ class Stream:
                 "newMembers": self.rng.choice([None, None, *text]), "curConfigId": self.rng.choice([-1, 0, 5])}
 
     def fields_checkWatches(self):
-        return {"path": self.old_path(0.2), "type": self.choose([(1, 3), (2, 3), (3, 3), (4, 2), (5, 2), (0, 1), (6, 1), (-1, 1)])}
+        path = self.rng.choice(self.watched[self.slot_now][-6:]) if self.chance(0.7) else self.old_path(0.2)
+        return {"path": path, "type": self.choose([(1, 3), (2, 3), (3, 3), (4, 2), (5, 2), (0, 1), (6, 1), (-1, 1)])}
 
     fields_removeWatches = fields_checkWatches
 
@@ -398,7 +408,9 @@ class Stream:
         return fields
 
     def fields_addWatch(self):
-        return {"path": self.old_path(0.3), "mode": self.choose([(0, 6), (1, 6), (2, 1), (-1, 1)])}
+        path = self.old_path(0.3)
+        self.watched[self.slot_now].append(path)
+        return {"path": path, "mode": self.choose([(0, 6), (1, 6), (2, 1), (-1, 1)])}
 
     def fields_auth(self):
         scheme, auth = material.SUPER_AUTH if self.chance(0.1) else self.rng.choice(material.GOOD_AUTHS)
@@ -415,6 +427,10 @@ class Stream:
             parts.insert(self.rng.randint(0, len(parts)), self.foreign_part())
         elif self.chance(0.15):
             parts = self.family()
+        for _, fields in parts[1:]:
+            if has_null_identity(fields.get("acl")):
+                # Java fails the multi there, but goes on as if the operations before had changed the tree.
+                fields["acl"] = material.OPEN
         if self.hard_quota:
             # Java checks each operation of a multi against the totals from before the multi.
             parts = [part for part in parts if part[0] == ops.CHECK] + parts[:1]
@@ -486,8 +502,8 @@ class Stream:
         if choice == 4:
             leaf = self.rng.choice(["/zookeeper_limits", "/zookeeper_limits", "/zookeeper_stats"])
             return ops.DELETE, {"path": path + leaf, "version": -1}
-        return ops.GET_DATA, {"path": path + self.rng.choice(["/zookeeper_stats", "/zookeeper_limits"]),
-                              "watch": self.watch()}
+        leaf = path + self.rng.choice(["/zookeeper_stats", "/zookeeper_limits"])
+        return ops.GET_DATA, {"path": leaf, "watch": self.watch(leaf)}
 
     def limits(self):
         return self.rng.choice(material.HARD_LIMITS if self.hard_quota else material.SOFT_LIMITS)
@@ -556,8 +572,11 @@ class Stream:
         current = self.nodes.get(path, 0) if isinstance(path, str) else 0
         return self.choose([(-1, 6), (current, 4), (current + 1, 1), (-2, 0.5), (MAX_INT, 0.3), (-2**31, 0.3)])
 
-    def watch(self):
-        return self.choose([(False, 5), (True, 5), (7, 0.3)])
+    def watch(self, path):
+        wish = self.choose([(False, 5), (True, 5), (7, 0.3)])
+        if wish:
+            self.watched[self.slot_now].append(path)
+        return wish
 
     def acl(self, bad=0.08):
         if self.chance(0.65):
@@ -565,6 +584,10 @@ class Stream:
         if self.chance(0.08):
             return self.rng.choice([None, []])
         entries = [self.acl_entry(bad) for _ in range(self.rng.randint(1, 3))]
+        nulls = [entry for entry in entries if has_null_identity([entry])]
+        if nulls:
+            # Alone: Java fails differently when it compares a null scheme or id with another entry of equal perms.
+            return nulls[:1]
         if self.chance(0.2):
             entries.append(entries[0])
         if self.chance(0.5):
@@ -587,3 +610,12 @@ class Stream:
 
 def requests_step(slot, requests, closes=False):
     return {"kind": "requests", "slot": slot, "requests": requests, "closes": closes}
+
+
+def asks_for_ephemeral_container(request):
+    parts = request["fields"].get("ops") or [(request["op"], request["fields"])]
+    return any(op == ops.CREATE_CONTAINER and fields.get("flags") in (1, 3) for op, fields in parts)
+
+
+def has_null_identity(acl):
+    return any(None in entry.values() for entry in acl or [])

@@ -88,6 +88,8 @@ class Pair:
             return actor, left.raw_bytes(step), right.raw_bytes(step)
         if kind == "drop":
             return actor, left.drop(step), right.drop(step)
+        if kind == "await":
+            return actor, left.await_events(step), right.await_events(step)
         if kind == "expire":
             return actor, *self._expire(step)
         raise ValueError(kind)
@@ -161,7 +163,7 @@ class Pair:
         for side in self.sides:
             for slot in side.slots.values():
                 if slot.connection:
-                    slot.connection.close()
+                    slot.connection.leave()
         pairs = [(left, self.names.sessions[0].get(left)) for left in self.sides[0].sessions]
         for ids in pairs:
             granted = [end_session(side, number) for side, number in zip(self.sides, ids)]

@@ -69,7 +69,7 @@ class Side:
     def start_connect(self, step):
         slot = self.slot(step["slot"])
         if slot.connection:
-            slot.connection.close()
+            slot.connection.leave()
         slot.connection = client.Connection(self.server.port, SILENCE)
         wish = step["connect"]
         payload = client.connect_payload(
@@ -182,12 +182,26 @@ class Side:
             connection.close()
         return packets
 
+    def await_events(self, step):
+        """Waits for events that come of the server's own accord."""
+        slot = self.slot(step["slot"])
+        packets = []
+        try:
+            while len(packets) < step["events"]:
+                packets.append(self._packet(slot.connection.receive(), []))
+        except client.Closed:
+            slot.connection = None
+            packets.append({"kind": "closed"})
+        except client.TimedOut:
+            packets += self._silent(slot)
+        return packets
+
     def drop(self, step):
         slot = self.slot(step["slot"])
         if slot.connection:
             if step["bytes"]:
                 slot.connection.send(step["bytes"])
-            slot.connection.close()
+            slot.connection.leave()
             slot.connection = None
         return []
 
