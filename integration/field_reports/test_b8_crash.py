@@ -174,8 +174,8 @@ ABOVE_THE_RESERVE = 160 << 20
 
 def write_until_refused(conn, prefix, size=200_000, most=4000):
     """Creates nodes until one is refused with an error; returns how many were acknowledged."""
-    data = bytes(size)
     for number in range(most):
+        data = os.urandom(size)  # what can be compressed would need more of it
         reply = conn.call(OP.CREATE, create(f"{prefix}{number:05}", data))
         if reply.err != ERR.OK:
             assert reply.err != ERR.NODE_EXISTS
@@ -230,7 +230,7 @@ def test_B92_a_disk_that_somebody_else_fills_stops_writes_only(own_server):
             with contextlib.suppress(Closed, OSError, TimeoutError):
                 while not stop.is_set():
                     path = f"/n{acknowledged[0]:06}"
-                    if writer.call(OP.CREATE, create(path, bytes(50_000))).err != ERR.OK:
+                    if writer.call(OP.CREATE, create(path, os.urandom(50_000))).err != ERR.OK:
                         return
                     acknowledged[0] += 1
 

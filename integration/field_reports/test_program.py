@@ -215,17 +215,22 @@ def test_skip_acl(own_server):
             c.create("/m", acl=())
 
 
-def test_a_removed_log_reader_does_not_stop_the_server(tmp_path):
-    """Output into a closed pipe (`quenda serve | head -1`) is no reason to end."""
-    process = subprocess.Popen(
-        [quenda_binary(), "serve", *flags(tmp_path, port := free_port())], stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+@pytest.mark.parametrize("way", ["closed pipe", "full device"])
+def test_output_that_cannot_be_written_does_not_stop_the_server(tmp_path, way):
+    """`quenda serve | head -1`, or a log on a disk that has filled up, is no reason to end or to refuse anybody."""
+    port = free_port()
+    with open("/dev/full", "wb") as full:
+        process = subprocess.Popen(
+            [quenda_binary(), "serve", *flags(tmp_path, port)],
+            stdout=subprocess.PIPE if way == "closed pipe" else full, stderr=subprocess.STDOUT,
+        )
     try:
-        process.stdout.readline()
-        process.stdout.close()
+        if way == "closed pipe":
+            process.stdout.readline()
+            process.stdout.close()
 
         def serves():
+            assert process.poll() is None, f"ended with {process.poll()}"
             try:
                 Conn(port).close()
                 return True
@@ -235,9 +240,11 @@ def test_a_removed_log_reader_does_not_stop_the_server(tmp_path):
         eventually(serves, 30, "the server listening")
         for _ in range(20):
             with Conn(port) as c:
-                c.exists("/")
-            four_letter(port, "srvr")
+                assert c.exists("/")
+            assert "Mode:" in four_letter(port, "srvr")
         assert process.poll() is None
+        process.terminate()
+        assert process.wait(20) == 0
     finally:
         process.kill()
         process.wait()
