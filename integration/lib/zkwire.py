@@ -90,6 +90,10 @@ class Closed(Exception):
     """The server closed the connection where a frame was expected."""
 
 
+class Torn(Closed):
+    """The connection ended within a frame, as when the server is killed."""
+
+
 class Refused(Exception):
     """The server answered the handshake with "no such session"."""
 
@@ -416,7 +420,8 @@ class Conn:
             except ConnectionError as error:
                 raise Closed(str(error)) from error
             if not piece:
-                assert not self.pending, f"closed within a frame: {self.pending.hex()}"
+                if self.pending:
+                    raise Torn(f"closed within a frame: {self.pending.hex()}")
                 raise Closed("closed by the server")
             self.pending += piece
 
@@ -495,6 +500,8 @@ class Conn:
         """The server must close the connection, without one more byte."""
         try:
             payload = self.frame(wait)
+        except Torn:
+            raise AssertionError("expected a close, got a part of a frame") from None
         except Closed:
             self.sock.close()
             return
