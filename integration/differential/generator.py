@@ -52,6 +52,8 @@ class Stream:
     def next_step(self):
         if self.opening:
             return self.connect_step(self.opening.pop(0), 0, "right")
+        if self.hard_quota and f"{BASE}/a" not in self.nodes and self.slots[0].connected:
+            return requests_step(0, self.quota_of_a())
         kind = self.weighted(STEP_WEIGHTS)
         live = [at for at, slot in enumerate(self.slots) if slot.connected]
         idle = [at for at, slot in enumerate(self.slots) if not slot.connected]
@@ -277,7 +279,7 @@ class Stream:
         """Any request that leaves the connection open. auth and sasl come first or not at all: Java handles
         them when they are read, so what stands before them in a batch may or may not profit."""
         self.slot_now = slot
-        name = self.weighted(SINGLE_WEIGHTS)
+        name = "quota" if self.hard_quota and self.chance(0.06) else self.weighted(SINGLE_WEIGHTS)
         while not first and name in ("auth", "sasl"):
             name = self.weighted(SINGLE_WEIGHTS)
         if name == "quota":
@@ -508,6 +510,16 @@ class Stream:
     def limits(self):
         return self.rng.choice(material.HARD_LIMITS if self.hard_quota else material.SOFT_LIMITS)
 
+    def quota_of_a(self):
+        """A node, and a quota on it: what a stream with hard limits starts from."""
+        new = {"data": b"", "acl": material.OPEN, "flags": 0}
+        node = QUOTA + BASE + "/a"
+        parts = [(ops.CREATE, {**new, "path": path}) for path in self.missing(node)]
+        parts += [(ops.CREATE, {**new, "path": node + "/zookeeper_limits", "data": self.limits()}),
+                  (ops.CREATE, {**new, "path": node + "/zookeeper_stats", "data": b"count=0,bytes=0"})]
+        return [self.plain(0, ops.CREATE, {**new, "path": f"{BASE}/a"}),
+                self.plain(0, ops.MULTI, {"ops": parts, "end": True})]
+
     def quota_target(self):
         return self.rng.choice([f"{BASE}/a", f"{BASE}/b", f"{BASE}/a/a", f"{BASE}/a/b", f"{BASE}/c"])
 
@@ -536,6 +548,8 @@ class Stream:
 
     def shallow(self):
         """Parents near the top are likelier, so that the tree keeps being worked on."""
+        if self.hard_quota and self.chance(0.5):
+            return self.rng.choice([path for path in self.nodes if path.startswith(f"{BASE}/a")] or [BASE])
         return min((self.known() for _ in range(2)), key=len)
 
     def old_path(self, absent=0.12):

@@ -107,6 +107,7 @@ class QuendaAlone(unittest.TestCase):
         first = ops.decode_reply(ops.CLOSE_SESSION, payloads[0])
         self.assertEqual((first["xid"], first["err"]), (1, 0))
         self.connection, _ = client.open_session(self.server.port)
+        self.addCleanup(self.connection.close)
         self.assertFalse(self.exists(self.root + "/late"))
 
     def test_a_request_with_xid_minus_one_is_answered_with_it(self):
