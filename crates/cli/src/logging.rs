@@ -38,7 +38,10 @@ impl LogArgs {
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_ansi(std::io::stderr().is_terminal())
-            .with_writer(std::io::stderr);
+            .with_writer(std::io::stderr)
+            // Logs that cannot be written (a closed pipe, a full disk) are no reason to end: the message
+            // about it would go the same way.
+            .log_internal_errors(false);
         match self.log_format {
             LogFormat::Text => subscriber.init(),
             LogFormat::Json => subscriber.json().init(),

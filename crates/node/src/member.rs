@@ -72,6 +72,12 @@ impl Member {
         }
     }
 
+    /// Gives every session `millis` more: clients cannot reach their sessions meanwhile, through no fault
+    /// of theirs.
+    pub fn hold_leases(&mut self, millis: u64) {
+        self.tracker.extend_all(millis);
+    }
+
     /// One tick has passed. To be called after [`Member::touched`], so that nobody who was heard expires.
     pub fn tick(&mut self, now_ms: u64) {
         let gap_ms = now_ms.saturating_sub(self.last_tick_ms);

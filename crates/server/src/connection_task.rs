@@ -10,7 +10,7 @@ use quenda_frontend::{CloseReason, Proposals, Received, Stats};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
-use tracing::{debug, info};
+use tracing::debug;
 
 use crate::four_letter::{Word, recognise};
 use crate::limits::{CLOSE_PATIENCE, INBOX_BYTES, READ_BYTES, WORD_PATIENCE};
@@ -159,7 +159,9 @@ impl ConnectionTask {
         match self.input.first_chunk::<4>() {
             None => FirstBytes::Incomplete,
             Some(first) => match recognise(first) {
-                Some(word) if self.input.len() < 4 + word.argument_len() => FirstBytes::Incomplete,
+                Some(word) if self.input.len() < 4 + self.shared.words.argument_len(word) => {
+                    FirstBytes::Incomplete
+                }
                 Some(word) => FirstBytes::Word(word),
                 None => FirstBytes::Frame,
             },
@@ -254,10 +256,10 @@ impl ConnectionTask {
     }
 
     async fn answer_word(&mut self, word: Word) -> io::Result<CloseReason> {
-        info!(peer = %self.handle.peer, word = word.name(), "four-letter word");
+        debug!(peer = %self.handle.peer, word = word.name(), "four-letter word");
         self.handle.connection.lock().count_word();
         self.count();
-        let argument = self.input[4..4 + word.argument_len()].to_vec();
+        let argument = self.input[4..4 + self.shared.words.argument_len(word)].to_vec();
         let shared = Arc::clone(&self.shared);
         // Some words read the disk or walk over all connections.
         let answer = tokio::task::spawn_blocking(move || {

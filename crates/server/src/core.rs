@@ -124,6 +124,10 @@ impl Core {
             return;
         }
         self.next_tick = now + Duration::from_millis(TICK_MS);
+        if self.shared.is_log_failing() {
+            self.close_undecided();
+            self.member.hold_leases(TICK_MS);
+        }
         self.member.tick(self.shared.clock.now_ms());
         if now >= self.next_disk_check {
             self.next_disk_check = now + DISK_INTERVAL;
@@ -133,6 +137,19 @@ impl Core {
             let interval = self.shared.config.container_check_interval_ms;
             self.next_reap = now + Duration::from_millis(interval);
             self.reap(interval);
+        }
+    }
+
+    /// While the log cannot be written nobody knows the fate of what is in flight: those connections are
+    /// closed, as the protocol has it, instead of waiting for the disk. Sessions live on.
+    fn close_undecided(&self) {
+        for handle in self.shared.registry.all() {
+            let mut connection = handle.connection.lock();
+            let handshaking = !connection.is_established() && !connection.is_fresh();
+            if handshaking || connection.queued() > 0 {
+                connection.close(CloseReason::Member);
+                handle.wake.notify_one();
+            }
         }
     }
 

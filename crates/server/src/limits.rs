@@ -26,7 +26,7 @@ pub const CHECKPOINT_BYTES: usize = 4 << 20;
 pub const LOG_RETAIN_BYTES: u64 = 16 << 20;
 
 /// How often the free space of the disk is looked at.
-pub const DISK_INTERVAL: Duration = Duration::from_secs(1);
+pub const DISK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How long the log writer waits before it tries a failed store again.
 pub const STORE_RETRY: Duration = Duration::from_millis(500);

@@ -1,6 +1,6 @@
 //! From a configuration to a running server, and to its clean end.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -158,7 +158,6 @@ impl Server {
     async fn run(self, listener: Option<TcpListener>) -> Result<(), ServeError> {
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
-        announce(&self.shared);
         if let Some(listener) = listener {
             let accept = listener::accept(
                 listener,
@@ -168,6 +167,13 @@ impl Server {
             );
             tokio::spawn(accept);
         }
+        tokio::spawn({
+            let shared = Arc::clone(&self.shared);
+            async move {
+                shared.wait_until_serving().await;
+                announce(&shared);
+            }
+        });
         tokio::select! {
             signal = stop_signal() => info!(signal = signal?, "stopping; sessions stay alive"),
             () = self.core_ended.cancelled() => error!("the core thread has ended"),
@@ -267,11 +273,15 @@ fn announce(shared: &Shared) {
     let data = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
     let log: Option<PathBuf> = config.data_log_dir.clone();
     let log = log.map_or(String::new(), |dir| format!(", log in {}", dir.display()));
-    println!(
+    let line = format!(
         "quenda {} listens on {port}, data in {}{log}",
         env!("CARGO_PKG_VERSION"),
         data.display()
     );
+    let mut out = io::stdout();
+    if let Err(error) = writeln!(out, "{line}").and_then(|()| out.flush()) {
+        info!(%error, "{line} (standard output takes nothing)");
+    }
 }
 
 async fn stop_signal() -> io::Result<&'static str> {

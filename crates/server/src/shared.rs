@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use parking_lot::RwLock;
 use quenda_frontend::{ConnectionId, Growth, SessionIds, Settings, SyncMode, World};
 use quenda_tree::Tree;
+use tokio::sync::watch;
 
 use crate::clock::{Clock, wall_ms};
 use crate::config::ServerConfig;
@@ -43,7 +44,7 @@ pub struct Shared {
     /// The words on the client port.
     pub words: FourLetterWords,
     /// Whether sessions are taken: the member leads and knows everything committed.
-    serving: AtomicBool,
+    serving: watch::Sender<bool>,
     /// Whether the disk has no room for growth.
     disk_full: AtomicBool,
     /// Whether the log writer waits for its store to work again.
@@ -77,7 +78,7 @@ impl Shared {
             clock: Clock::start(),
             traffic: Traffic::default(),
             words,
-            serving: AtomicBool::new(false),
+            serving: watch::Sender::new(false),
             disk_full: AtomicBool::new(false),
             log_failing: AtomicBool::new(false),
             checkpoint_lost: AtomicBool::new(false),
@@ -98,7 +99,8 @@ impl Shared {
             tree,
             watches: &self.watches,
             session_ids: &self.session_ids,
-            serving: self.is_serving(),
+            // A session that cannot be written down is not opened; its client tries again.
+            serving: self.is_serving() && !self.is_log_failing(),
             growth: self.growth(),
             sync: SyncMode::Marker,
             now_ms: self.clock.now_ms(),
@@ -107,7 +109,7 @@ impl Shared {
     }
 
     fn growth(&self) -> Growth {
-        if self.disk_full.load(Ordering::Relaxed) || self.log_failing.load(Ordering::Relaxed) {
+        if self.disk_full.load(Ordering::Relaxed) || self.is_log_failing() {
             Growth::Refused
         } else {
             Growth::Allowed
@@ -117,6 +119,11 @@ impl Shared {
     /// Sets whether the log writer waits for its store to work again.
     pub fn set_log_failing(&self, failing: bool) {
         self.log_failing.store(failing, Ordering::Relaxed);
+    }
+
+    /// Whether the log writer waits for its store to work again.
+    pub fn is_log_failing(&self) -> bool {
+        self.log_failing.load(Ordering::Relaxed)
     }
 
     /// Rows that were collected for a checkpoint may not be in the store.
@@ -131,12 +138,19 @@ impl Shared {
 
     /// Whether sessions are taken.
     pub fn is_serving(&self) -> bool {
-        self.serving.load(Ordering::Acquire)
+        *self.serving.borrow()
     }
 
     /// Sets whether sessions are taken.
     pub fn set_serving(&self, serving: bool) {
-        self.serving.store(serving, Ordering::Release);
+        self.serving.send_replace(serving);
+    }
+
+    /// Waits until sessions are taken.
+    pub async fn wait_until_serving(&self) {
+        let mut serving = self.serving.subscribe();
+        // The sender lives as long as `self`, so the wait cannot fail.
+        let _ = serving.wait_for(|serving| *serving).await;
     }
 
     /// Sets whether the disk has no room for growth; true if that is news.

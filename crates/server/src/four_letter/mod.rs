@@ -53,6 +53,15 @@ impl FourLetterWords {
         }
     }
 
+    /// Bytes behind the name that the answer needs; none for a word that is not allowed.
+    pub fn argument_len(&self, word: Word) -> usize {
+        if self.whitelist.allows(word) {
+            word.argument_len()
+        } else {
+            0
+        }
+    }
+
     /// The whole answer to `word`, behind which the connection is to be closed. `argument` are the
     /// [`Word::argument_len`] bytes behind the name.
     pub fn answer(&self, word: Word, argument: &[u8], source: &dyn Source) -> String {

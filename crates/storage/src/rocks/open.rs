@@ -73,6 +73,10 @@ pub(super) fn open(options: &OpenOptions, missing: Missing) -> Result<DB, OpenEr
     check_owner(options, exists)?;
     check_log_directory(options, exists)?;
     fs::create_dir_all(options.database()).map_err(|error| options.io(error))?;
+    if exists && missing == Missing::Create {
+        refuse_if_in_use(options)?;
+        look_without_touching(options)?;
+    }
     let db = open_whole_or_cut(options)?;
     if read::meta(&db, format::FORMAT_KEY, options)?.is_none() {
         if missing == Missing::Damage || holds_anything(&db) {
@@ -97,6 +101,45 @@ fn check_database(options: &OpenOptions) -> Result<bool, OpenError> {
         return Err(options.damaged(format!("{} is missing", current.display())));
     }
     Ok(false)
+}
+
+/// Asks for the lock that RocksDB holds while a database is open, and gives it back.
+fn refuse_if_in_use(options: &OpenOptions) -> Result<(), OpenError> {
+    use rustix::fs::{FlockOperation, fcntl_lock};
+    let lock = options.database().join("LOCK");
+    let file = match fs::File::options().write(true).open(&lock) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(options.io(error)),
+    };
+    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Err(OpenError::InUse {
+            directory: options.directory.clone(),
+        }),
+        Err(error) => Err(options.io(error)),
+    }
+}
+
+/// Looks for the row that names the format before the database is opened for writing. With a damaged
+/// manifest RocksDB takes an older state for the newest and deletes the files that are not part of it, which
+/// would make the damage final.
+fn look_without_touching(options: &OpenOptions) -> Result<(), OpenError> {
+    let (database, families) = setup(options, DBRecoveryMode::PointInTime);
+    let db = DB::open_cf_descriptors_read_only(&database, options.database(), families, false)
+        .map_err(|error| explain(options, &error))?;
+    match read::meta(&db, format::FORMAT_KEY, options)? {
+        Some(_) => Ok(()),
+        // A first start that was killed before it wrote anything.
+        None if !holds_anything(&db) && !holds_tables(options)? => Ok(()),
+        None => Err(options.damaged("the row that names its format is missing")),
+    }
+}
+
+/// Whether there are files with rows, whatever the manifest says of them.
+fn holds_tables(options: &OpenOptions) -> Result<bool, OpenError> {
+    let names = names(options, &options.database())?;
+    Ok(names.iter().any(|name| name.ends_with(".sst")))
 }
 
 /// The names in a directory; none if it does not exist.
@@ -196,8 +239,9 @@ fn check_member(options: &OpenOptions, found: u64) -> Result<(), OpenError> {
 }
 
 fn owner_of(options: &OpenOptions, directory: &Path) -> Result<Option<String>, OpenError> {
-    match fs::read_to_string(directory.join(OWNER_FILE)) {
-        Ok(text) => Ok(Some(text)),
+    match fs::read(directory.join(OWNER_FILE)) {
+        // Bytes that are no text are found out by whoever parses it.
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(options.io(error)),
     }
