@@ -17,7 +17,8 @@ use crate::clock::wall_ms;
 use crate::connection_task::wake;
 use crate::inbox::Arrivals;
 use crate::limits::{
-    CHECKPOINT_BYTES, CHECKPOINT_INTERVAL, DISK_INTERVAL, LOG_RETAIN_BYTES, STOP_PATIENCE,
+    CHECKPOINT_BYTES, CHECKPOINT_INTERVAL, CHECKPOINT_LOG_BYTES, DISK_INTERVAL, LOG_RETAIN_BYTES,
+    STOP_PATIENCE,
 };
 use crate::log_writer::LogWriter;
 use crate::registry::Handle;
@@ -34,6 +35,8 @@ pub struct Core {
     woken: Vec<Arc<Handle>>,
     next_tick: Instant,
     next_checkpoint: Instant,
+    /// Index of the last entry in the newest checkpoint that was collected.
+    checkpointed: u64,
     next_disk_check: Instant,
     next_reap: Instant,
     /// Set while the server stops: when it gives up waiting.
@@ -58,6 +61,7 @@ impl Core {
             woken: Vec::new(),
             next_tick: now,
             next_checkpoint: now + CHECKPOINT_INTERVAL,
+            checkpointed: 0,
             next_disk_check: now,
             next_reap: now + Duration::from_millis(shared.config.container_check_interval_ms),
             stopping: None,
@@ -236,7 +240,10 @@ impl Core {
         }
         let now = Instant::now();
         let dirty = self.shared.tree.read().dirty_bytes();
-        let due = dirty >= CHECKPOINT_BYTES || (dirty > 0 && now >= self.next_checkpoint);
+        let status = self.member.status();
+        let behind = status.applied > self.checkpointed;
+        let early = dirty >= CHECKPOINT_BYTES || status.window_bytes >= CHECKPOINT_LOG_BYTES;
+        let due = behind && (early || now >= self.next_checkpoint);
         if due {
             self.checkpoint();
         }
@@ -246,6 +253,7 @@ impl Core {
         self.next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
         let membership = self.member.membership();
         let mut tree = self.shared.tree.write();
+        self.checkpointed = tree.applied_index();
         self.checkpointer.collect(&mut tree, membership);
     }
 
@@ -268,7 +276,7 @@ impl Core {
     /// Leaves a checkpoint behind, so that the next start has nothing to replay.
     fn finish(mut self) {
         self.log.stop();
-        if self.shared.tree.read().dirty_bytes() > 0 {
+        if self.member.status().applied > self.checkpointed {
             self.checkpoint();
         }
         self.checkpointer.stop();

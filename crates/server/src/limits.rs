@@ -22,6 +22,10 @@ pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 /// checkpoint, the time the tree is locked to collect it, and what an append may wait behind.
 pub const CHECKPOINT_BYTES: usize = 4 << 20;
 
+/// Bytes of log in memory that bring a checkpoint about before its time, however few znodes they
+/// changed. Bounds that memory and what a restart replays; more than [`LOG_RETAIN_BYTES`].
+pub const CHECKPOINT_LOG_BYTES: u64 = 24 << 20;
+
 /// Bytes of log kept behind a checkpoint for members that lag; none where there is only one.
 pub const LOG_RETAIN_BYTES: u64 = 16 << 20;
 

@@ -12,7 +12,7 @@ pub const GROWTH_RESERVE_FRACTION: u64 = 4;
 pub const UPKEEP_RESERVE_FRACTION: u64 = 4;
 
 /// Memtables of all column families together; a flush starts at the bound. Smaller on a small disk.
-pub const MEMTABLE_BYTES: u64 = 48 << 20;
+pub const MEMTABLE_BYTES: u64 = 32 << 20;
 
 /// Memtable of the log and of the znodes, each; a flush starts at the bound.
 pub const LARGE_MEMTABLE_BYTES: u64 = 16 << 20;
