@@ -30,7 +30,7 @@ build-deps: ## Install what the build needs and the machine lacks (Debian)
 .PHONY: test
 test: build-deps check unit build ## Every test; the long suites in bounded form
 	integration/install
-	$(MAKE) --no-print-directory fuzz-bounded crash-bounded field-reports zkcli kazoo differential
+	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter zkcli field-reports differential kazoo
 
 .PHONY: check
 check: build-deps ## Format, lints, generated code, crate levels
@@ -54,6 +54,10 @@ zkcli: ## zkCli and cli_mt sessions
 field-reports: ## One test for each public bug report that one member can show
 	integration/field_reports/run
 
+.PHONY: four-letter
+four-letter: ## Four-letter words over the wire
+	integration/four_letter/run
+
 .PHONY: differential
 differential: ## Random requests to a genuine ZooKeeper and to Quenda, every reply compared
 	integration/differential/run --seeds 200 --steps 150
@@ -63,7 +67,7 @@ crash-bounded:
 	integration/crash/run --kills 25
 
 .PHONY: crash
-crash: build ## The kill -9 loop, long
+crash: build ## The kill -9 loop, at least 100 kills
 	integration/crash/run --kills 200
 
 .PHONY: fuzz-bounded

@@ -83,9 +83,13 @@ impl Connection {
 
     /// No SASL mechanism is set up: the answer is a null token, as ZooKeeper gives it then.
     pub(crate) fn take_sasl(&mut self, xid: i32, body: &[u8]) {
-        if GetSaslRequest::decode(&mut Reader::new(body)).is_err() {
-            self.close(CloseReason::AuthPacket);
-            return;
+        match GetSaslRequest::decode(&mut Reader::new(body)) {
+            Ok(GetSaslRequest { token: Some(_) }) => {}
+            // As in ZooKeeper: even the first, empty token is not null.
+            Ok(GetSaslRequest { token: None }) | Err(_) => {
+                self.close(CloseReason::AuthPacket);
+                return;
+            }
         }
         let frame = reply::begin(&mut self.output, xid, 0, 4);
         SetSaslResponse { token: None }.encode(&mut self.output);

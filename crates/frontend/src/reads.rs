@@ -165,7 +165,11 @@ pub(crate) fn get_all_children_number(
     let request: GetAllChildrenNumberRequest<'_> = decode(body)?;
     let path = text(&request.path)?;
     cx.node(path, READ)?;
-    let count = cx.world.tree.descendants(path).ok_or(ErrorCode::NoNode)?;
+    let mut count = cx.world.tree.descendants(path).ok_or(ErrorCode::NoNode)?;
+    if path.is_empty() {
+        // By its other name the root counts as a descendant of itself, as in ZooKeeper.
+        count += 1;
+    }
     let frame = cx.begin(4);
     cx.out.put_i32(i32::try_from(count).unwrap_or(i32::MAX));
     frame.finish(cx.out);

@@ -15,6 +15,13 @@ use quenda_tree::Znode;
 use crate::reads::{ReadContext, decode, text};
 use crate::watch_kinds::WatchKinds;
 
+/// Stands for a null path, on which ZooKeeper leaves watches as well. No znode has it: they never fire.
+const NULL_PATH: &str = "\0";
+
+fn any_path<'a>(path: &'a Option<Cow<'_, str>>) -> &'a str {
+    path.as_deref().unwrap_or(NULL_PATH)
+}
+
 /// Path and permissions are not looked at: a watch may wait for anything.
 pub(crate) fn add_watch(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), ErrorCode> {
     let request: AddWatchRequest<'_> = decode(body)?;
@@ -23,7 +30,7 @@ pub(crate) fn add_watch(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), Err
         ADD_WATCH_PERSISTENT_RECURSIVE => WatchKinds::RECURSIVE,
         _ => return Err(ErrorCode::MarshallingError),
     };
-    cx.watch(text(&request.path)?, kinds)?;
+    cx.watch(any_path(&request.path), kinds)?;
     let frame = cx.begin(4);
     cx.out.put_i32(ErrorCode::Ok.code());
     frame.finish(cx.out);
@@ -33,7 +40,7 @@ pub(crate) fn add_watch(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), Err
 pub(crate) fn check_watches(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), ErrorCode> {
     let request: CheckWatchesRequest<'_> = decode(body)?;
     let kinds = watcher_kinds(request.kind)?;
-    let path = text(&request.path)?;
+    let path = any_path(&request.path);
     let found = cx.world.watches.has(path, cx.connection, kinds);
     answer_found(cx, found)
 }
@@ -41,7 +48,7 @@ pub(crate) fn check_watches(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(),
 pub(crate) fn remove_watches(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), ErrorCode> {
     let request: RemoveWatchesRequest<'_> = decode(body)?;
     let kinds = watcher_kinds(request.kind)?;
-    let path = text(&request.path)?;
+    let path = any_path(&request.path);
     let found = cx.world.watches.remove(path, cx.connection, kinds);
     answer_found(cx, found)
 }
@@ -76,12 +83,12 @@ pub(crate) fn set_watches2(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), 
     replay(cx, &request.data_watches, |node| data_step(node, seen))?;
     replay(cx, &request.exist_watches, exist_step)?;
     replay(cx, &request.child_watches, |node| child_step(node, seen))?;
-    replay(cx, &request.persistent_watches, |_| {
-        Step::Watch(WatchKinds::PERSISTENT)
-    })?;
-    replay(cx, &request.persistent_recursive_watches, |_| {
-        Step::Watch(WatchKinds::RECURSIVE)
-    })?;
+    leave_all(cx, &request.persistent_watches, WatchKinds::PERSISTENT)?;
+    leave_all(
+        cx,
+        &request.persistent_recursive_watches,
+        WatchKinds::RECURSIVE,
+    )?;
     cx.reply_empty();
     Ok(())
 }
@@ -134,6 +141,18 @@ fn replay<'t>(
             }
             Step::Watch(kinds) => cx.watch(path, kinds)?,
         }
+    }
+    Ok(())
+}
+
+/// Leaves a watch on each path; these need no look at the tree.
+fn leave_all(
+    cx: &mut ReadContext<'_>,
+    paths: &Option<Vec<Option<Cow<'_, str>>>>,
+    kinds: WatchKinds,
+) -> Result<(), ErrorCode> {
+    for path in paths.as_ref().ok_or(ErrorCode::MarshallingError)? {
+        cx.watch(any_path(path), kinds)?;
     }
     Ok(())
 }

@@ -47,8 +47,8 @@ fn next_header(reader: &mut Reader<'_>) -> Result<Option<i32>, DecodeError> {
     Ok((!header.done).then_some(header.kind))
 }
 
-/// Decodes the operations of a multi. Foreign operations, a missing terminator, flags that no create
-/// mode has, a TTL mode without a TTL and a null list refuse the whole request.
+/// Decodes the operations of a multi. Foreign operations, a missing terminator, a null path, and in all
+/// creates but createTTL flags that no mode has, a TTL mode and a null list refuse the whole request.
 pub fn decode_writes<'a>(reader: &mut Reader<'a>) -> Result<Vec<WriteOp<'a>>, DecodeError> {
     let mut ops = Vec::new();
     while let Some(code) = next_header(reader)? {
@@ -62,22 +62,39 @@ fn decode_write<'a>(code: i32, reader: &mut Reader<'a>) -> Result<WriteOp<'a>, D
         Some(op @ (Op::Create | Op::Create2 | Op::CreateContainer)) => {
             let request = CreateRequest::decode(reader)?;
             let mode = CreateMode::from_flags(request.flags).ok_or(DecodeError::Malformed)?;
-            if mode.is_ttl() || request.acl.is_none() {
+            if mode.is_ttl() || request.acl.is_none() || request.path.is_none() {
                 return Err(DecodeError::Malformed);
             }
             Ok(WriteOp::Create(op, request))
         }
-        Some(Op::CreateTtl) => {
-            let request = CreateTtlRequest::decode(reader)?;
-            if request.acl.is_none() {
-                return Err(DecodeError::Malformed);
-            }
-            Ok(WriteOp::CreateTtl(request))
-        }
-        Some(Op::Delete) => Ok(WriteOp::Delete(Decode::decode(reader)?)),
-        Some(Op::SetData) => Ok(WriteOp::SetData(Decode::decode(reader)?)),
-        Some(Op::Check) => Ok(WriteOp::Check(Decode::decode(reader)?)),
+        Some(Op::CreateTtl) => with_path(reader, |request: &CreateTtlRequest<'_>| {
+            request.path.is_some()
+        })
+        .map(WriteOp::CreateTtl),
+        Some(Op::Delete) => with_path(reader, |request: &DeleteRequest<'_>| request.path.is_some())
+            .map(WriteOp::Delete),
+        Some(Op::SetData) => with_path(reader, |request: &SetDataRequest<'_>| {
+            request.path.is_some()
+        })
+        .map(WriteOp::SetData),
+        Some(Op::Check) => with_path(reader, |request: &CheckVersionRequest<'_>| {
+            request.path.is_some()
+        })
+        .map(WriteOp::Check),
         _ => Err(DecodeError::Malformed),
+    }
+}
+
+/// Decodes one operation; a null path refuses the whole request.
+fn with_path<'a, T: Decode<'a>>(
+    reader: &mut Reader<'a>,
+    has_path: impl Fn(&T) -> bool,
+) -> Result<T, DecodeError> {
+    let request = T::decode(reader)?;
+    if has_path(&request) {
+        Ok(request)
+    } else {
+        Err(DecodeError::Malformed)
     }
 }
 
@@ -86,8 +103,16 @@ pub fn decode_reads<'a>(reader: &mut Reader<'a>) -> Result<Vec<ReadOp<'a>>, Deco
     let mut ops = Vec::new();
     while let Some(code) = next_header(reader)? {
         ops.push(match Op::from_code(code) {
-            Some(Op::GetData) => ReadOp::GetData(Decode::decode(reader)?),
-            Some(Op::GetChildren) => ReadOp::GetChildren(Decode::decode(reader)?),
+            Some(Op::GetData) => {
+                ReadOp::GetData(with_path(reader, |request: &GetDataRequest<'_>| {
+                    request.path.is_some()
+                })?)
+            }
+            Some(Op::GetChildren) => {
+                ReadOp::GetChildren(with_path(reader, |request: &GetChildrenRequest<'_>| {
+                    request.path.is_some()
+                })?)
+            }
             _ => return Err(DecodeError::Malformed),
         });
     }
@@ -151,7 +176,11 @@ mod tests {
     #[test]
     fn a_foreign_operation_refuses_the_whole() {
         let mut out = BytesMut::new();
-        put_request(&mut out, Op::GetData, &GetDataRequest::default());
+        let request = GetDataRequest {
+            path: Some("/a".into()),
+            watch: false,
+        };
+        put_request(&mut out, Op::GetData, &request);
         put_terminator(&mut out);
         assert_eq!(
             decode_writes(&mut Reader::new(&out)),
@@ -164,9 +193,24 @@ mod tests {
     }
 
     #[test]
+    fn a_null_path_refuses_the_whole() {
+        let mut out = BytesMut::new();
+        put_request(&mut out, Op::Check, &CheckVersionRequest::default());
+        put_terminator(&mut out);
+        assert_eq!(
+            decode_writes(&mut Reader::new(&out)),
+            Err(DecodeError::Malformed)
+        );
+    }
+
+    #[test]
     fn a_missing_terminator_is_truncation() {
         let mut out = BytesMut::new();
-        put_request(&mut out, Op::Delete, &DeleteRequest::default());
+        let request = DeleteRequest {
+            path: Some("/a".into()),
+            version: 0,
+        };
+        put_request(&mut out, Op::Delete, &request);
         assert_eq!(
             decode_writes(&mut Reader::new(&out)),
             Err(DecodeError::Truncated)

@@ -20,7 +20,7 @@ impl Tree {
         request: &SetDataRequest<'_>,
     ) -> Result<Stat, ErrorCode> {
         tx.session?;
-        let path: &str = given(&request.path)?;
+        let path = request.path.as_deref().ok_or(ErrorCode::BadArguments)?;
         let id = self.valid_node(path)?;
         let node = self.nodes.get(id);
         self.check_permission(tx, node.acl, WRITE)?;
@@ -57,7 +57,7 @@ impl Tree {
         request: &SetAclRequest<'_>,
     ) -> Result<Stat, ErrorCode> {
         tx.session?;
-        let path: &str = given(&request.path)?;
+        let path = request.path.as_deref().ok_or(ErrorCode::BadArguments)?;
         validate(path).map_err(|_| ErrorCode::BadArguments)?;
         let list = acl::resolve(&mut self.acls, request.acl.as_deref(), tx.identities)?;
         let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;

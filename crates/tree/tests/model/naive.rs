@@ -474,7 +474,7 @@ impl Naive {
         request: &SetDataRequest<'_>,
     ) -> Verdict<Stat> {
         context.session?;
-        let path: &str = request.path.as_ref().ok_or(ErrorCode::MarshallingError)?;
+        let path: &str = request.path.as_ref().ok_or(ErrorCode::BadArguments)?;
         validate(path).map_err(|_| ErrorCode::BadArguments)?;
         let znode = self.znodes.get(path).ok_or(ErrorCode::NoNode)?;
         permit(context, &znode.acl, 2)?;
@@ -501,7 +501,7 @@ impl Naive {
 
     fn set_acl(&mut self, context: &mut Context<'_>, request: &SetAclRequest<'_>) -> Verdict<Stat> {
         context.session?;
-        let path: &str = request.path.as_ref().ok_or(ErrorCode::MarshallingError)?;
+        let path: &str = request.path.as_ref().ok_or(ErrorCode::BadArguments)?;
         validate(path).map_err(|_| ErrorCode::BadArguments)?;
         let acl = stored_acl(context, request.acl.as_deref())?;
         let znode = self.znodes.get(path).ok_or(ErrorCode::NoNode)?;
