@@ -181,7 +181,7 @@ fn deliver(
     body: &[u8],
 ) -> Result<(), Error> {
     let record = WatcherEvent::decode(&mut Reader::new(body))?;
-    let kind = event_type(record.kind).ok_or(DecodeError::Malformed)?;
+    let kind = EventType::from_code(record.kind).ok_or(DecodeError::Malformed)?;
     let event = Event {
         kind,
         path: record.path.unwrap_or_default().into_owned(),
@@ -190,17 +190,6 @@ fn deliver(
     // Nobody reads events once the receiver is dropped; that is allowed.
     drop(events.send(event));
     Ok(())
-}
-
-fn event_type(kind: i32) -> Option<EventType> {
-    [
-        EventType::NodeCreated,
-        EventType::NodeDeleted,
-        EventType::NodeDataChanged,
-        EventType::NodeChildrenChanged,
-    ]
-    .into_iter()
-    .find(|known| *known as i32 == kind)
 }
 
 fn complete(

@@ -100,36 +100,9 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// Codes that a server may answer with.
-const KNOWN: &[ErrorCode] = &[
-    ErrorCode::SystemError,
-    ErrorCode::RuntimeInconsistency,
-    ErrorCode::MarshallingError,
-    ErrorCode::Unimplemented,
-    ErrorCode::BadArguments,
-    ErrorCode::NewConfigNoQuorum,
-    ErrorCode::ReconfigInProgress,
-    ErrorCode::NoNode,
-    ErrorCode::NoAuth,
-    ErrorCode::BadVersion,
-    ErrorCode::NoChildrenForEphemerals,
-    ErrorCode::NodeExists,
-    ErrorCode::NotEmpty,
-    ErrorCode::SessionExpired,
-    ErrorCode::InvalidAcl,
-    ErrorCode::AuthFailed,
-    ErrorCode::SessionMoved,
-    ErrorCode::NotReadOnly,
-    ErrorCode::NoWatcher,
-    ErrorCode::ReconfigDisabled,
-    ErrorCode::SessionClosedRequireSaslAuth,
-    ErrorCode::QuotaExceeded,
-    ErrorCode::ThrottledOp,
-];
-
 /// Name and number of a code; numbers that are in no table stay numbers.
 pub fn code_name(code: i32) -> String {
-    match KNOWN.iter().find(|known| known.code() == code) {
+    match ErrorCode::from_code(code) {
         Some(known) => known.to_string(),
         None => format!("error {code}"),
     }

@@ -29,11 +29,6 @@ impl Membership {
         }
     }
 
-    /// Whether two memberships are in force at once.
-    pub fn is_joint(&self) -> bool {
-        !self.outgoing_voters.is_empty()
-    }
-
     /// Every member named here, ascending, each once.
     pub fn members(&self) -> Vec<u64> {
         let mut members: Vec<u64> = [&self.voters, &self.learners, &self.outgoing_voters]

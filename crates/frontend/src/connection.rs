@@ -376,6 +376,16 @@ impl Connection {
         self.pending.len()
     }
 
+    /// Whether a write or a barrier of this connection is under way.
+    pub fn awaits_log(&self) -> bool {
+        self.pending.has_awaited()
+    }
+
+    /// Bytes came that cannot be taken yet: they prove life all the same. `now_ms` is monotonic.
+    pub fn heard(&mut self, now_ms: u64) {
+        self.last_touch_ms = now_ms;
+    }
+
     /// Who the client is, its address first.
     pub fn identities(&self) -> &[Identity] {
         &self.identities

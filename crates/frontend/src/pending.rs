@@ -32,17 +32,23 @@ pub(crate) enum Pending {
     Unknown { xid: i32, code: i32 },
 }
 
-/// An own copy of a request.
-#[derive(Debug)]
-pub(crate) struct Waiting {
+/// A request that is served from the member's own state, as it was read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
     pub handler: Handler,
     pub op: Op,
     pub xid: i32,
-    pub body: Box<[u8]>,
     /// Identities that the connection had when the request was read: that many of the first ones, as
     /// they are only ever added to.
     pub identities: usize,
     pub received_ms: u64,
+}
+
+/// The same with an own copy of its record.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub asked: Asked,
+    pub body: Box<[u8]>,
 }
 
 impl Pending {

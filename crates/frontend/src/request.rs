@@ -4,7 +4,7 @@ use quenda_proto::frame;
 use quenda_proto::{Decode, ErrorCode, Op, Reader, records::RequestHeader};
 
 use crate::connection::{CloseReason, Connection};
-use crate::pending::{Pending, Waiting};
+use crate::pending::{Asked, Pending, Waiting};
 use crate::reads::{self, ReadContext};
 use crate::world::{Proposals, SyncMode, World};
 use crate::{multi_read, watch_ops};
@@ -107,19 +107,12 @@ impl Connection {
     }
 
     fn take_ordered(&mut self, op: Op, handler: Handler, xid: i32, body: &[u8], world: &World<'_>) {
+        let asked = self.asked(op, handler, xid, world);
         if self.pending.is_empty() {
-            self.serve(
-                op,
-                handler,
-                xid,
-                body,
-                self.identities.len(),
-                world.now_ms,
-                world,
-            );
+            self.serve(asked, body, world);
         } else {
-            let request = self.waiting(op, handler, xid, body, world);
-            self.pending.push(Pending::Serve(request));
+            let body = body.into();
+            self.pending.push(Pending::Serve(Waiting { asked, body }));
         }
     }
 
@@ -134,7 +127,10 @@ impl Connection {
         match world.sync {
             SyncMode::Marker => self.take_ordered(op, reads::sync, xid, body, world),
             SyncMode::Barrier => {
-                let request = self.waiting(op, reads::sync, xid, body, world);
+                let request = Waiting {
+                    asked: self.asked(op, reads::sync, xid, world),
+                    body: body.into(),
+                };
                 self.pending.push(Pending::Sync {
                     request,
                     passed: false,
@@ -144,19 +140,11 @@ impl Connection {
         }
     }
 
-    fn waiting(
-        &self,
-        op: Op,
-        handler: Handler,
-        xid: i32,
-        body: &[u8],
-        world: &World<'_>,
-    ) -> Waiting {
-        Waiting {
+    fn asked(&self, op: Op, handler: Handler, xid: i32, world: &World<'_>) -> Asked {
+        Asked {
             handler,
             op,
             xid,
-            body: body.into(),
             identities: self.identities.len(),
             received_ms: world.now_ms,
         }
@@ -183,15 +171,7 @@ impl Connection {
             | Pending::Sync {
                 request,
                 passed: true,
-            } => self.serve(
-                request.op,
-                request.handler,
-                request.xid,
-                &request.body,
-                request.identities,
-                request.received_ms,
-                world,
-            ),
+            } => self.serve(request.asked, &request.body, world),
             Pending::Answer {
                 xid,
                 op,
@@ -208,22 +188,18 @@ impl Connection {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn serve(
-        &mut self,
-        op: Op,
-        handler: Handler,
-        xid: i32,
-        body: &[u8],
-        identities: usize,
-        received_ms: u64,
-        world: &World<'_>,
-    ) {
+    fn serve(&mut self, asked: Asked, body: &[u8], world: &World<'_>) {
+        let Asked {
+            op,
+            xid,
+            received_ms,
+            ..
+        } = asked;
         let before = self.output.len();
         let mut context = ReadContext {
             out: &mut self.output,
             xid,
-            identities: &self.identities[..identities],
+            identities: &self.identities[..asked.identities],
             world,
             connection: self.id,
             session: self.session,
@@ -231,7 +207,7 @@ impl Connection {
             events: 0,
             overflow: false,
         };
-        let result = handler(&mut context, body);
+        let result = (asked.handler)(&mut context, body);
         let (events, overflow) = (context.events, context.overflow);
         self.stats.sent += events;
         match result {
@@ -246,6 +222,33 @@ impl Connection {
             self.overflow();
         } else {
             self.bound_output(before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quenda_proto::op::OpKind;
+
+    use super::*;
+
+    /// The operation table says where an operation is served; this is the place that does it.
+    #[test]
+    fn every_operation_is_routed_as_the_table_says() {
+        for info in Op::TABLE {
+            let expected = match route(info.op) {
+                Route::Serve(_) => &[OpKind::Read, OpKind::Ordering, OpKind::Refused][..],
+                Route::Sync => &[OpKind::Ordering],
+                Route::Write => &[OpKind::Write],
+                Route::Auth | Route::Sasl => &[OpKind::Connection],
+                Route::Unknown => &[OpKind::Refused],
+            };
+            assert!(
+                expected.contains(&info.kind),
+                "{}: {:?}",
+                info.name,
+                info.kind
+            );
         }
     }
 }

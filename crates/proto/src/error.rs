@@ -1,9 +1,22 @@
 //! The protocol's error codes.
 
-/// What a reply's header says about a request. Source: the client protocol's error table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(i32)]
-pub enum ErrorCode {
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $code:ident = $number:literal,)*) => {
+        /// What a reply's header says about a request. Source: the client protocol's error table.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(i32)]
+        pub enum ErrorCode { $($(#[$doc])* $code = $number,)* }
+
+        impl ErrorCode {
+            /// The code with this number, if there is one.
+            pub const fn from_code(number: i32) -> Option<ErrorCode> {
+                match number { $($number => Some(ErrorCode::$code),)* _ => None }
+            }
+        }
+    };
+}
+
+error_codes! {
     /// Success; also the header of a multi that failed.
     Ok = 0,
     /// The member cannot take the write now: its disk is nearly full or fails. Reads go on.
@@ -64,5 +77,21 @@ impl ErrorCode {
 impl std::fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{self:?} ({})", self.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_lead_back_to_codes() {
+        for number in -200..=10 {
+            let code = ErrorCode::from_code(number);
+            assert!(code.is_none_or(|code| code.code() == number), "{number}");
+        }
+        assert_eq!(ErrorCode::from_code(0), Some(ErrorCode::Ok));
+        assert_eq!(ErrorCode::from_code(-127), Some(ErrorCode::ThrottledOp));
+        assert_eq!(ErrorCode::from_code(-3), None);
     }
 }

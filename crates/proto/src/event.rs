@@ -19,6 +19,19 @@ pub enum EventType {
     NodeChildrenChanged = 4,
 }
 
+impl EventType {
+    /// From the number on the wire.
+    pub const fn from_code(code: i32) -> Option<EventType> {
+        match code {
+            1 => Some(EventType::NodeCreated),
+            2 => Some(EventType::NodeDeleted),
+            3 => Some(EventType::NodeDataChanged),
+            4 => Some(EventType::NodeChildrenChanged),
+            _ => None,
+        }
+    }
+}
+
 /// The only connection state that a server sends: SyncConnected.
 pub const SYNC_CONNECTED: i32 = 3;
 
@@ -68,4 +81,19 @@ pub fn put_event(out: &mut BytesMut, kind: EventType, path: &str, zxid: i64) {
     out.put_i32(kind as i32);
     out.put_i32(SYNC_CONNECTED);
     put_string(out, path);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_lead_back_to_events() {
+        for code in 1..=4 {
+            let kind = EventType::from_code(code).expect("an event");
+            assert_eq!(kind as i32, code);
+        }
+        assert_eq!(EventType::from_code(0), None);
+        assert_eq!(EventType::from_code(5), None);
+    }
 }

@@ -86,11 +86,6 @@ impl OpenFrame {
         let length = (out.len() - self.start - 4) as i32;
         out[self.start..self.start + 4].copy_from_slice(&length.to_be_bytes());
     }
-
-    /// Takes the frame back, as if it had never been started.
-    pub fn abandon(self, out: &mut BytesMut) {
-        out.truncate(self.start);
-    }
 }
 
 #[cfg(test)]

@@ -58,31 +58,55 @@ pub fn decode_writes<'a>(reader: &mut Reader<'a>) -> Result<Vec<WriteOp<'a>>, De
 }
 
 fn decode_write<'a>(code: i32, reader: &mut Reader<'a>) -> Result<WriteOp<'a>, DecodeError> {
-    match Op::from_code(code) {
-        Some(op @ (Op::Create | Op::Create2 | Op::CreateContainer)) => {
-            let request = CreateRequest::decode(reader)?;
-            let mode = CreateMode::from_flags(request.flags).ok_or(DecodeError::Malformed)?;
-            if mode.is_ttl() || request.acl.is_none() || request.path.is_none() {
-                return Err(DecodeError::Malformed);
-            }
-            Ok(WriteOp::Create(op, request))
+    let op = Op::from_code(code).ok_or(DecodeError::Malformed)?;
+    match op {
+        Op::Create | Op::Create2 | Op::CreateContainer => decode_create(op, reader),
+        Op::CreateTtl => {
+            with_path(reader, |r: &CreateTtlRequest<'_>| r.path.is_some()).map(WriteOp::CreateTtl)
         }
-        Some(Op::CreateTtl) => with_path(reader, |request: &CreateTtlRequest<'_>| {
-            request.path.is_some()
-        })
-        .map(WriteOp::CreateTtl),
-        Some(Op::Delete) => with_path(reader, |request: &DeleteRequest<'_>| request.path.is_some())
-            .map(WriteOp::Delete),
-        Some(Op::SetData) => with_path(reader, |request: &SetDataRequest<'_>| {
-            request.path.is_some()
-        })
-        .map(WriteOp::SetData),
-        Some(Op::Check) => with_path(reader, |request: &CheckVersionRequest<'_>| {
-            request.path.is_some()
-        })
-        .map(WriteOp::Check),
-        _ => Err(DecodeError::Malformed),
+        Op::Delete => {
+            with_path(reader, |r: &DeleteRequest<'_>| r.path.is_some()).map(WriteOp::Delete)
+        }
+        Op::SetData => {
+            with_path(reader, |r: &SetDataRequest<'_>| r.path.is_some()).map(WriteOp::SetData)
+        }
+        Op::Check => {
+            with_path(reader, |r: &CheckVersionRequest<'_>| r.path.is_some()).map(WriteOp::Check)
+        }
+        Op::CloseSession
+        | Op::CreateSession
+        | Op::Exists
+        | Op::GetData
+        | Op::GetAcl
+        | Op::SetAcl
+        | Op::GetChildren
+        | Op::Sync
+        | Op::Ping
+        | Op::GetChildren2
+        | Op::Multi
+        | Op::Reconfig
+        | Op::CheckWatches
+        | Op::RemoveWatches
+        | Op::DeleteContainer
+        | Op::MultiRead
+        | Op::Auth
+        | Op::SetWatches
+        | Op::Sasl
+        | Op::GetEphemerals
+        | Op::GetAllChildrenNumber
+        | Op::SetWatches2
+        | Op::AddWatch
+        | Op::WhoAmI => Err(DecodeError::Malformed),
     }
+}
+
+fn decode_create<'a>(op: Op, reader: &mut Reader<'a>) -> Result<WriteOp<'a>, DecodeError> {
+    let request = CreateRequest::decode(reader)?;
+    let mode = CreateMode::from_flags(request.flags).ok_or(DecodeError::Malformed)?;
+    if mode.is_ttl() || request.acl.is_none() || request.path.is_none() {
+        return Err(DecodeError::Malformed);
+    }
+    Ok(WriteOp::Create(op, request))
 }
 
 /// Decodes one operation; a null path refuses the whole request.
@@ -102,21 +126,48 @@ fn with_path<'a, T: Decode<'a>>(
 pub fn decode_reads<'a>(reader: &mut Reader<'a>) -> Result<Vec<ReadOp<'a>>, DecodeError> {
     let mut ops = Vec::new();
     while let Some(code) = next_header(reader)? {
-        ops.push(match Op::from_code(code) {
-            Some(Op::GetData) => {
-                ReadOp::GetData(with_path(reader, |request: &GetDataRequest<'_>| {
-                    request.path.is_some()
-                })?)
-            }
-            Some(Op::GetChildren) => {
-                ReadOp::GetChildren(with_path(reader, |request: &GetChildrenRequest<'_>| {
-                    request.path.is_some()
-                })?)
-            }
-            _ => return Err(DecodeError::Malformed),
-        });
+        ops.push(decode_read(code, reader)?);
     }
     Ok(ops)
+}
+
+fn decode_read<'a>(code: i32, reader: &mut Reader<'a>) -> Result<ReadOp<'a>, DecodeError> {
+    match Op::from_code(code).ok_or(DecodeError::Malformed)? {
+        Op::GetData => {
+            with_path(reader, |r: &GetDataRequest<'_>| r.path.is_some()).map(ReadOp::GetData)
+        }
+        Op::GetChildren => with_path(reader, |r: &GetChildrenRequest<'_>| r.path.is_some())
+            .map(ReadOp::GetChildren),
+        Op::CloseSession
+        | Op::CreateSession
+        | Op::Create
+        | Op::Delete
+        | Op::Exists
+        | Op::SetData
+        | Op::GetAcl
+        | Op::SetAcl
+        | Op::Sync
+        | Op::Ping
+        | Op::GetChildren2
+        | Op::Check
+        | Op::Multi
+        | Op::Create2
+        | Op::Reconfig
+        | Op::CheckWatches
+        | Op::RemoveWatches
+        | Op::CreateContainer
+        | Op::DeleteContainer
+        | Op::CreateTtl
+        | Op::MultiRead
+        | Op::Auth
+        | Op::SetWatches
+        | Op::Sasl
+        | Op::GetEphemerals
+        | Op::GetAllChildrenNumber
+        | Op::SetWatches2
+        | Op::AddWatch
+        | Op::WhoAmI => Err(DecodeError::Malformed),
+    }
 }
 
 /// Appends one operation of a request as a client sends it.

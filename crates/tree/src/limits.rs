@@ -7,8 +7,9 @@ pub const ZNODES_MAX: u32 = u32::MAX - 1;
 /// A list that fits a frame of the default size (1 MiB) has fewer.
 pub const ACL_ENTRIES_MAX: usize = 1 << 16;
 
-/// Most bytes of schemes and ids of one access control list once `auth` is expanded, since every `auth`
-/// entry stands for all identities of the connection. A longer one gets `InvalidAcl`.
+/// Most bytes of schemes and ids of the access control lists of one request once `auth` is expanded, since
+/// every `auth` entry stands for all identities of the connection, and a multi may hold many lists. One
+/// more gets `InvalidAcl`.
 pub const ACL_BYTES_MAX: usize = 4 << 20;
 
 /// Most bytes of paths of one session's ephemeral znodes, since all of them are named at once when the

@@ -11,20 +11,22 @@ use super::ip::Prefix;
 use super::store::AclStore;
 use super::{AclEntry, AclId};
 use crate::identity::Identity;
-use crate::limits::{ACL_BYTES_MAX, ACL_ENTRIES_MAX};
+use crate::limits::ACL_ENTRIES_MAX;
 
 /// Checks and expands a list: exact duplicates go (the first stays), `auth` becomes the identities that
-/// the connection has proved. Errors: `InvalidAcl`, and `MarshallingError` for an id that is null.
+/// the connection has proved. `room` is what the lists of the request may still have in bytes.
+/// Errors: `InvalidAcl`, and `MarshallingError` for an id that is null.
 pub(crate) fn resolve(
     store: &mut AclStore,
     list: Option<&[Acl<'_>]>,
     identities: &[Identity],
+    room: &mut usize,
 ) -> Result<AclId, ErrorCode> {
     let list = list.unwrap_or_default();
     match list {
         [] => Err(ErrorCode::InvalidAcl),
         [only] if is_open(only) => Ok(AclId::OPEN),
-        _ => Ok(store.intern(expanded(list, identities)?)),
+        _ => Ok(store.intern(expanded(list, identities, room)?)),
     }
 }
 
@@ -34,10 +36,17 @@ fn is_open(entry: &Acl<'_>) -> bool {
         && entry.id.id.as_deref() == Some(ANYONE)
 }
 
-fn expanded(list: &[Acl<'_>], identities: &[Identity]) -> Result<Vec<AclEntry>, ErrorCode> {
+fn expanded(
+    list: &[Acl<'_>],
+    identities: &[Identity],
+    room: &mut usize,
+) -> Result<Vec<AclEntry>, ErrorCode> {
     // Asked for membership alone: its order, which differs between members, is never seen.
     let mut seen = HashSet::with_capacity(list.len());
-    let mut expanded = Expanded::default();
+    let mut expanded = Expanded {
+        entries: Vec::new(),
+        room,
+    };
     for entry in list {
         let (scheme, id) = (entry.id.scheme.as_deref(), entry.id.id.as_deref());
         if !seen.insert((entry.perms, scheme, id)) {
@@ -67,16 +76,16 @@ fn expanded(list: &[Acl<'_>], identities: &[Identity]) -> Result<Vec<AclEntry>, 
     Ok(expanded.entries)
 }
 
-#[derive(Default)]
-struct Expanded {
+struct Expanded<'r> {
     entries: Vec<AclEntry>,
-    bytes: usize,
+    room: &'r mut usize,
 }
 
-impl Expanded {
+impl Expanded<'_> {
     fn push(&mut self, perms: i32, scheme: &str, id: &str) -> Result<(), ErrorCode> {
-        self.bytes += scheme.len() + id.len();
-        if self.entries.len() >= ACL_ENTRIES_MAX || self.bytes > ACL_BYTES_MAX {
+        let room = self.room.checked_sub(scheme.len() + id.len());
+        *self.room = room.ok_or(ErrorCode::InvalidAcl)?;
+        if self.entries.len() >= ACL_ENTRIES_MAX {
             return Err(ErrorCode::InvalidAcl);
         }
         self.entries.push(AclEntry::new(perms, scheme, id));
@@ -108,6 +117,7 @@ mod tests {
     use quenda_proto::records::Id;
 
     use super::*;
+    use crate::limits::ACL_BYTES_MAX;
 
     fn entry<'a>(perms: i32, scheme: &'a str, id: &'a str) -> Acl<'a> {
         Acl {
@@ -121,7 +131,7 @@ mod tests {
 
     fn stored(list: &[Acl<'_>], identities: &[Identity]) -> Result<Vec<AclEntry>, ErrorCode> {
         let mut store = AclStore::new();
-        let id = resolve(&mut store, Some(list), identities)?;
+        let id = resolve(&mut store, Some(list), identities, &mut { ACL_BYTES_MAX })?;
         Ok(store.entries(id).to_vec())
     }
 
@@ -165,7 +175,10 @@ mod tests {
         assert_eq!(verdict(&[null_scheme]), Some(ErrorCode::InvalidAcl));
         assert_eq!(verdict(&[]), Some(ErrorCode::InvalidAcl));
         let mut store = AclStore::new();
-        assert_eq!(resolve(&mut store, None, &[]), Err(ErrorCode::InvalidAcl));
+        assert_eq!(
+            resolve(&mut store, None, &[], &mut 9),
+            Err(ErrorCode::InvalidAcl)
+        );
     }
 
     #[test]
@@ -208,6 +221,20 @@ mod tests {
             .collect();
         let list: Vec<_> = (0..1000).map(|perms| entry(perms, "auth", "")).collect();
         assert_eq!(stored(&list, &identities), Err(ErrorCode::InvalidAcl));
+    }
+
+    #[test]
+    fn the_lists_of_one_request_share_their_room() {
+        let mut store = AclStore::new();
+        let list = |id| [entry(31, "digest", id), entry(1, "world", "anyone")];
+        let mut room = 40;
+        let first = resolve(&mut store, Some(&list("a:b")), &[], &mut room);
+        assert!(first.is_ok());
+        assert_eq!(room, 40 - "digesta:bworldanyone".len());
+        let second = resolve(&mut store, Some(&list("a:c")), &[], &mut room);
+        assert!(second.is_ok());
+        let third = resolve(&mut store, Some(&list("a:d")), &[], &mut room);
+        assert_eq!(third, Err(ErrorCode::InvalidAcl));
     }
 
     #[test]

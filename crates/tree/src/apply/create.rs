@@ -56,10 +56,12 @@ impl Tree {
         let mode = CreateMode::from_flags(request.flags)
             .filter(|mode| !mode.is_ttl())
             .ok_or(ErrorCode::BadArguments)?;
-        let kind = match op {
-            Op::CreateContainer => Kind::Container,
-            _ if mode.is_ephemeral() => Kind::Ephemeral,
-            _ => Kind::Persistent,
+        let kind = if op == Op::CreateContainer {
+            Kind::Container
+        } else if mode.is_ephemeral() {
+            Kind::Ephemeral
+        } else {
+            Kind::Persistent
         };
         let created = self.create(tx, &NewNode::new(&request, kind, mode))?;
         put_string(reply, &created.path);
@@ -95,7 +97,7 @@ impl Tree {
         let session = tx.session?;
         let given_path = *given(&new.path)?;
         let (parent_path, _) = split(given_path)?;
-        let acl = acl::resolve(&mut self.acls, new.acl, tx.identities)?;
+        let acl = acl::resolve(&mut self.acls, new.acl, tx.identities, &mut tx.acl_room)?;
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
         self.check_permission(tx, self.nodes.get(parent).acl, CREATE)?;
         let path = match new.sequential {

@@ -15,6 +15,7 @@ use crate::acl::AclId;
 use crate::changes::{Change, Changes};
 use crate::command::{Command, Request, Stamp, Switches};
 use crate::identity::Identity;
+use crate::limits::ACL_BYTES_MAX;
 use crate::node::NodeId;
 use crate::session::Cluster;
 use crate::undo::Undo;
@@ -76,6 +77,8 @@ pub(crate) struct Transaction<'a> {
     pub(crate) session: Result<i64, ErrorCode>,
     pub(crate) identities: &'a [Identity],
     pub(crate) switches: Switches,
+    /// Bytes that the lists of this transaction may still have, see [`ACL_BYTES_MAX`].
+    pub(crate) acl_room: usize,
     pub(crate) changes: &'a mut Changes,
     /// Kept while an earlier step may have to be taken back.
     pub(crate) undo: Option<Undo>,
@@ -143,6 +146,7 @@ impl Tree {
             changes,
             undo: None,
         };
+            acl_room: ACL_BYTES_MAX,
         let body = &mut Reader::new(request.body);
         let Some(op) = Op::from_code(request.op) else {
             return Applied::verdict(tx.zxid, Err(ErrorCode::Unimplemented));
@@ -257,7 +261,34 @@ mod unit {
     use super::*;
 
     #[test]
+    use quenda_proto::op::OpKind;
+
     fn versions_wrap_and_leave_minus_one_out() {
+    use crate::command::Origin;
+
+    #[test]
+    fn exactly_the_writes_of_the_operation_table_are_applied() {
+        for info in Op::TABLE {
+            let request = Request {
+                origin: Origin::default(),
+                session: 1,
+                generation: 1,
+                switches: Switches::default(),
+                identities: vec![],
+                op: info.code,
+                body: b"",
+            };
+            let stamp = Stamp {
+                term: 1,
+                time_ms: 0,
+            };
+            let command = Command::Request(request);
+            let applied =
+                Tree::new().apply(stamp, &command, &mut BytesMut::new(), &mut Changes::new());
+            let is_applied = applied.code != ErrorCode::Unimplemented;
+            assert_eq!(is_applied, info.kind == OpKind::Write, "{}", info.name);
+        }
+    }
         assert_eq!(next_version(0), 1);
         assert_eq!(next_version(i32::MAX), i32::MIN);
         assert_eq!(next_version(-3), -2);

@@ -85,9 +85,10 @@ impl Tree {
         reply: &mut BytesMut,
     ) -> Result<(), ErrorCode> {
         let mode = CreateMode::from_flags(request.flags).ok_or(ErrorCode::MarshallingError)?;
-        let kind = match op {
-            Op::CreateContainer => Kind::Container,
-            _ => plain_kind(mode),
+        let kind = if op == Op::CreateContainer {
+            Kind::Container
+        } else {
+            plain_kind(mode)
         };
         let created = self.create(tx, &NewNode::new(request, kind, mode))?;
         put_created_as(reply, kind, op == Op::Create, &created);

@@ -141,6 +141,7 @@ impl Tree {
     }
 
     /// Gives the cluster its identity, unless it has one. The hash tables get a seed that clients do not
+            acl_room: 0,
     /// know.
     pub(super) fn found(&mut self, cluster: Cluster) {
         if self.cluster.is_some() {

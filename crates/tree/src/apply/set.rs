@@ -59,7 +59,8 @@ impl Tree {
         tx.session?;
         let path = request.path.as_deref().ok_or(ErrorCode::BadArguments)?;
         validate(path).map_err(|_| ErrorCode::BadArguments)?;
-        let list = acl::resolve(&mut self.acls, request.acl.as_deref(), tx.identities)?;
+        let given = request.acl.as_deref();
+        let list = acl::resolve(&mut self.acls, given, tx.identities, &mut tx.acl_room)?;
         let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;
         let node = self.nodes.get(id);
         self.check_permission(tx, node.acl, ADMIN)?;
