@@ -61,7 +61,19 @@ fn property(text: &str) -> Result<(String, String), String> {
 
 /// Runs the server until it is told to stop.
 pub fn run(args: ServeArgs) -> ExitCode {
-    args.log.start();
+    let log = match args.log.start() {
+        Ok(log) => log,
+        Err(error) => {
+            eprintln!("quenda serve: no thread for the logs: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = load_and_serve(args);
+    log.flush();
+    code
+}
+
+fn load_and_serve(args: ServeArgs) -> ExitCode {
     let overrides = Overrides {
         client_port: args.client_port,
         client_address: args.client_address,
@@ -102,7 +114,7 @@ fn end(result: Result<(), ServeError>) -> ExitCode {
     };
     error!("{error}");
     match error {
-        ServeError::Store(_) | ServeError::Load(_) => {
+        ServeError::Store(_) | ServeError::Load(_) | ServeError::Lost(_) => {
             eprintln!("Unable to access datadir, exiting abnormally");
             ExitCode::from(3)
         }

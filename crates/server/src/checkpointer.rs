@@ -10,6 +10,7 @@ use quenda_storage::{Checkpoint, RowBatch, SpaceLevel, Store, StoreError};
 use quenda_tree::Tree;
 use tracing::{debug, error, warn};
 
+use crate::log_writer::is_final;
 use crate::shared::Shared;
 
 /// The way to the checkpointer's thread. It has at most one checkpoint at a time.
@@ -137,7 +138,9 @@ fn write(store: &dyn Store, checkpoint: &Checkpoint) -> Result<(), StoreError> {
 fn recover(store: &dyn Store, shared: &Shared, error: &StoreError) {
     warn!(%error, "a checkpoint could not be written; the log keeps what it would have held");
     shared.set_checkpoint_lost();
-    if let Err(error) = store.reopen() {
-        debug!(%error, "the store cannot be opened again yet");
+    match store.reopen() {
+        Ok(_) => {}
+        Err(error) if is_final(&error) => shared.inbox.store_lost(error),
+        Err(error) => debug!(%error, "the store cannot be opened again yet"),
     }
 }

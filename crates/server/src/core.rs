@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLockWriteGuard;
+use quenda_consensus::limits::RETAINED_LOG_BYTES;
 use quenda_consensus::{EntryKind, LogEntry, Ready};
 use quenda_frontend::{CloseReason, ConnectionId};
 use quenda_node::limits::TICK_MS;
 use quenda_node::{Applier, Connections, EntryError, Member};
+use quenda_storage::StoreError;
 use quenda_tree::command::Command;
 use quenda_tree::{Applied, Changes, SessionEffect, Tree};
 use tracing::{error, info, warn};
@@ -17,12 +19,22 @@ use crate::clock::wall_ms;
 use crate::connection_task::wake;
 use crate::inbox::Arrivals;
 use crate::limits::{
-    CHECKPOINT_BYTES, CHECKPOINT_INTERVAL, CHECKPOINT_LOG_BYTES, DISK_INTERVAL, LOG_RETAIN_BYTES,
-    STOP_PATIENCE,
+    CHECKPOINT_BYTES, CHECKPOINT_INTERVAL, CHECKPOINT_LOG_BYTES, DISK_INTERVAL, STOP_PATIENCE,
 };
 use crate::log_writer::LogWriter;
 use crate::registry::Handle;
 use crate::shared::Shared;
+
+/// Why the core thread ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum CoreError {
+    /// A committed entry cannot be read.
+    #[error(transparent)]
+    Entry(#[from] EntryError),
+    /// The store has broken a promise.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
 /// What the core thread owns.
 pub struct Core {
@@ -72,12 +84,12 @@ impl Core {
     /// Runs until the server is told to stop and what it accepted is durable.
     ///
     /// # Errors
-    /// A committed entry cannot be read. The member must not go on.
-    pub fn run(mut self) -> Result<(), EntryError> {
+    /// The member must not go on, see [`CoreError`].
+    pub fn run(mut self) -> Result<(), CoreError> {
         self.member.campaign();
         loop {
             let arrivals = self.shared.inbox.take(self.next_tick);
-            self.absorb(arrivals);
+            self.absorb(arrivals)?;
             self.tick_if_due();
             while let Some(ready) = self.member.drive(wall_ms()) {
                 self.handle(ready)?;
@@ -92,12 +104,17 @@ impl Core {
         Ok(())
     }
 
-    fn absorb(&mut self, arrivals: Arrivals) {
+    fn absorb(&mut self, arrivals: Arrivals) -> Result<(), StoreError> {
+        if let Some(error) = arrivals.lost {
+            return Err(error);
+        }
         let now_ms = self.shared.clock.now_ms();
         if !arrivals.touched.is_empty() {
             self.member.touched(&arrivals.touched, now_ms);
         }
-        if !arrivals.commands.is_empty() {
+        // What comes once a stop was asked for is left out, all of it, so that a loaded server comes to an
+        // end. Those connections are closed with the fate of their writes unknown.
+        if !arrivals.commands.is_empty() && self.stopping.is_none() {
             self.member.submit(&arrivals.commands);
         }
         if arrivals.persisted != 0 {
@@ -112,12 +129,13 @@ impl Core {
         if arrivals.stop && self.stopping.is_none() {
             self.stopping = Some(Instant::now() + STOP_PATIENCE);
         }
+        Ok(())
     }
 
     /// Everything up to this index is in a durable checkpoint: the log below it can go.
     fn cut_log(&mut self, index: u64) {
         let alone = self.member.membership().voters.len() == 1;
-        let retain = if alone { 0 } else { LOG_RETAIN_BYTES };
+        let retain = if alone { 0 } else { RETAINED_LOG_BYTES };
         let through = self.member.compact(index, retain);
         self.checkpointer.cut_log(through);
     }
@@ -242,7 +260,9 @@ impl Core {
         let dirty = self.shared.tree.read().dirty_bytes();
         let status = self.member.status();
         let behind = status.applied > self.checkpointed;
-        let early = dirty >= CHECKPOINT_BYTES || status.window_bytes >= CHECKPOINT_LOG_BYTES;
+        // A complete one copies the whole tree: while the store fails, not more often than it has to.
+        let early = (dirty >= CHECKPOINT_BYTES || status.window_bytes >= CHECKPOINT_LOG_BYTES)
+            && !self.shared.is_checkpoint_lost();
         let due = behind && (early || now >= self.next_checkpoint);
         if due {
             self.checkpoint();

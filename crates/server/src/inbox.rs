@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use parking_lot::{Condvar, Mutex};
 use quenda_node::Member;
+use quenda_storage::StoreError;
 
 /// A question that only the core thread can answer.
 pub type Question = Box<dyn FnOnce(&Member) + Send>;
@@ -28,6 +29,8 @@ pub struct Arrivals {
     pub questions: Vec<Question>,
     /// The server is to stop.
     pub stop: bool,
+    /// The store has broken a promise: the member must not go on.
+    pub lost: Option<StoreError>,
 }
 
 impl Arrivals {
@@ -37,6 +40,7 @@ impl Arrivals {
             && self.checkpointed == 0
             && self.questions.is_empty()
             && !self.stop
+            && self.lost.is_none()
     }
 }
 
@@ -90,6 +94,11 @@ impl Inbox {
     /// Asks the core to stop.
     pub fn stop(&self) {
         self.put(|arrivals| arrivals.stop = true);
+    }
+
+    /// The store has broken a promise.
+    pub fn store_lost(&self, error: StoreError) {
+        self.put(|arrivals| arrivals.lost = Some(error));
     }
 
     fn put(&self, change: impl FnOnce(&mut Arrivals)) {

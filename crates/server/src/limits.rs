@@ -15,6 +15,10 @@ pub const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a four-letter word's answer may take to be accepted.
 pub const WORD_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Listings of the four-letter words (`cons`, `dump`, …) that are made or sent at one time: each may be
+/// many megabytes. More wait their turn, [`WORD_PATIENCE`] at most; then they are closed unanswered.
+pub const LISTINGS_MAX: usize = 2;
+
 /// How often a checkpoint is taken at least, when anything has changed.
 pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -23,11 +27,9 @@ pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 pub const CHECKPOINT_BYTES: usize = 4 << 20;
 
 /// Bytes of log in memory that bring a checkpoint about before its time, however few znodes they
-/// changed. Bounds that memory and what a restart replays; more than [`LOG_RETAIN_BYTES`].
+/// changed. Bounds that memory and what a restart replays; more than what a lagging member is kept,
+/// [`quenda_consensus::limits::RETAINED_LOG_BYTES`].
 pub const CHECKPOINT_LOG_BYTES: u64 = 24 << 20;
-
-/// Bytes of log kept behind a checkpoint for members that lag; none where there is only one.
-pub const LOG_RETAIN_BYTES: u64 = 16 << 20;
 
 /// How often the free space of the disk is looked at.
 pub const DISK_INTERVAL: Duration = Duration::from_millis(200);

@@ -5,8 +5,8 @@ use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
 use quenda_consensus::LogBatch;
-use quenda_storage::Store;
-use tracing::{debug, error, info};
+use quenda_storage::{Store, StoreError};
+use tracing::{debug, error, info, warn};
 
 use crate::limits::STORE_RETRY;
 use crate::shared::Shared;
@@ -90,37 +90,69 @@ fn run(store: &dyn Store, shared: &Shared, queue: &Queue) {
 }
 
 /// Writes the batches, however often it takes. Nothing in them is acknowledged before, so a store that
-/// failed may be opened again and the batches written anew; false when the server stops meanwhile.
+/// failed may be opened again and the batches written anew; false when there is no more to hope for: the
+/// server stops, or the store has broken a promise.
 fn write(store: &dyn Store, shared: &Shared, queue: &Queue, batches: &[LogBatch]) -> bool {
-    let mut failed = false;
+    let mut cause = String::new();
     loop {
         match store.append(batches) {
+            Ok(()) if cause.is_empty() => return true,
             Ok(()) => {
-                if failed {
-                    info!("the log can be written again");
-                    shared.set_log_failing(false);
-                }
+                info!("the log can be written again");
+                shared.set_log_failing(false);
                 return true;
             }
-            Err(error) if failed => debug!(%error, "the log still cannot be written"),
-            Err(error) => {
-                failed = true;
+            Err(error) if is_final(&error) => return give_up(shared, error),
+            Err(error) if cause.is_empty() => {
+                cause = error.to_string();
                 shared.set_log_failing(true);
                 error!(%error, "the log cannot be written: writes are refused until it can; reads go on");
             }
+            Err(error) => debug!(%error, "the log still cannot be written"),
         }
-        let mut state = queue.state.lock();
-        if !state.stop {
-            queue.wake.wait_for(&mut state, STORE_RETRY);
-        }
-        if state.stop {
+        if !wait_to_retry(queue) {
             return false;
         }
-        drop(state);
         match store.reopen() {
             Ok(reopened) if reopened.checkpoint_lost => shared.set_checkpoint_lost(),
             Ok(_) => {}
-            Err(error) => debug!(%error, "the store cannot be opened again yet"),
+            Err(error) if is_final(&error) => return give_up(shared, error),
+            Err(error) => {
+                let text = error.to_string();
+                if text != cause {
+                    warn!(%error, "the store cannot be opened again yet");
+                    cause = text;
+                }
+            }
         }
     }
+}
+
+/// Waits [`STORE_RETRY`]; false when the server stops meanwhile.
+fn wait_to_retry(queue: &Queue) -> bool {
+    let mut state = queue.state.lock();
+    if !state.stop {
+        queue.wake.wait_for(&mut state, STORE_RETRY);
+    }
+    !state.stop
+}
+
+/// Whether no further attempt can help: what was promised is gone, or what is to be written contradicts it.
+pub fn is_final(error: &StoreError) -> bool {
+    match error {
+        StoreError::LostEntries { .. } | StoreError::NotContinuous { .. } => true,
+        StoreError::Write(_)
+        | StoreError::NeedsReopen
+        | StoreError::Read(_)
+        | StoreError::CheckpointOutsideLog { .. }
+        | StoreError::CutAboveCheckpoint { .. }
+        | StoreError::Inconsistent(_)
+        | StoreError::Load(_)
+        | StoreError::Open(_) => false,
+    }
+}
+
+fn give_up(shared: &Shared, error: StoreError) -> bool {
+    shared.inbox.store_lost(error);
+    false
 }

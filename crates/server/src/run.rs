@@ -20,7 +20,7 @@ use tracing::{error, info, warn};
 use crate::checkpointer::Checkpointer;
 use crate::clock::wall_ms;
 use crate::config::ServerConfig;
-use crate::core::Core;
+use crate::core::{Core, CoreError};
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
 use crate::limits::CLOSE_PATIENCE;
 use crate::listener;
@@ -38,7 +38,7 @@ pub enum ServeError {
     Store(#[from] OpenError),
     /// The checkpoint could not be read.
     #[error("the store cannot be read: {0}. Restore it from a backup, or empty the directory")]
-    Load(#[from] StoreError),
+    Load(StoreError),
     /// The client port could not be had.
     #[error("cannot listen on {address}: {cause}")]
     Listen {
@@ -56,9 +56,21 @@ pub enum ServeError {
     /// A committed entry cannot be read.
     #[error("{0}; the store is damaged or was written by a newer version")]
     Entry(#[from] EntryError),
+    /// The store has lost what it had confirmed, while the server ran.
+    #[error(transparent)]
+    Lost(StoreError),
     /// The system refused a thread, a signal handler or entropy.
     #[error("the system refused a resource: {0}")]
     System(#[from] io::Error),
+}
+
+impl From<CoreError> for ServeError {
+    fn from(error: CoreError) -> ServeError {
+        match error {
+            CoreError::Entry(error) => ServeError::Entry(error),
+            CoreError::Store(error) => ServeError::Lost(error),
+        }
+    }
 }
 
 /// Serves until SIGTERM or SIGINT. Sessions survive the end.
@@ -76,7 +88,7 @@ pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
     // Before the store: a server that cannot listen must not touch it.
     let listener = runtime.block_on(open_port(&config))?;
     let server = Server::start(config, listener.as_ref())?;
-    runtime.block_on(server.run(listener))
+    runtime.block_on(server.run(listener, stop_signal()))
 }
 
 async fn open_port(config: &ServerConfig) -> Result<Option<TcpListener>, ServeError> {
@@ -96,17 +108,16 @@ async fn open_port(config: &ServerConfig) -> Result<Option<TcpListener>, ServeEr
 }
 
 /// The threads of a server that was started.
-struct Server {
+pub(crate) struct Server {
     shared: Arc<Shared>,
     core: std::thread::JoinHandle<()>,
     /// Cancelled when the core thread has ended, for whatever reason.
     core_ended: CancellationToken,
-    failure: Arc<parking_lot::Mutex<Option<EntryError>>>,
+    failure: Arc<parking_lot::Mutex<Option<CoreError>>>,
 }
 
 impl Server {
     fn start(config: ServerConfig, listener: Option<&TcpListener>) -> Result<Server, ServeError> {
-        let session_ids = SessionIds::new(config.my_id, wall_ms())?;
         let started = std::time::Instant::now();
         let (store, recovered) = RocksStore::open(OpenOptions {
             directory: config.data_dir.clone(),
@@ -114,7 +125,7 @@ impl Server {
             member: config.my_id,
             start: Recovered::bootstrap([config.my_id]),
         })?;
-        let tree = load_tree(&store)?;
+        let tree = load_tree(&store).map_err(ServeError::Load)?;
         info!(
             znodes = tree.counts().znodes,
             sessions = tree.counts().sessions,
@@ -122,7 +133,18 @@ impl Server {
             millis = started.elapsed().as_millis() as u64,
             "the store is open"
         );
-        let store: Arc<dyn Store> = Arc::new(store);
+        Server::start_on(Arc::new(store), recovered, tree, config, listener)
+    }
+
+    /// Starts on a store that is open; `recovered` and `tree` are what it holds.
+    pub(crate) fn start_on(
+        store: Arc<dyn Store>,
+        recovered: Recovered,
+        tree: Tree,
+        config: ServerConfig,
+        listener: Option<&TcpListener>,
+    ) -> Result<Server, ServeError> {
+        let session_ids = SessionIds::new(config.my_id, wall_ms())?;
         let raft = RaftConfig::new(config.my_id);
         let consensus = Consensus::new(raft, recovered)?;
         let shared = Arc::new(new_shared(config, session_ids, tree)?);
@@ -155,15 +177,20 @@ impl Server {
         })
     }
 
-    async fn run(self, listener: Option<TcpListener>) -> Result<(), ServeError> {
+    /// Serves until `stop` says what the reason is, or the core thread ends.
+    pub(crate) async fn run(
+        self,
+        listener: Option<TcpListener>,
+        stop: impl Future<Output = io::Result<&'static str>>,
+    ) -> Result<(), ServeError> {
         let tasks = TaskTracker::new();
-        let stop = CancellationToken::new();
+        let closing = CancellationToken::new();
         if let Some(listener) = listener {
             let accept = listener::accept(
                 listener,
                 Arc::clone(&self.shared),
                 tasks.clone(),
-                stop.clone(),
+                closing.clone(),
             );
             tokio::spawn(accept);
         }
@@ -175,10 +202,10 @@ impl Server {
             }
         });
         tokio::select! {
-            signal = stop_signal() => info!(signal = signal?, "stopping; sessions stay alive"),
+            signal = stop => info!(signal = signal?, "stopping; sessions stay alive"),
             () = self.core_ended.cancelled() => error!("the core thread has ended"),
         }
-        stop.cancel();
+        closing.cancel();
         self.shared.inbox.stop();
         self.core_ended.cancelled().await;
         self.close_connections(tasks).await;
@@ -310,3 +337,6 @@ fn raise_file_limit() {
         warn!(%error, "the limit of open files stays as it is");
     }
 }
+
+#[cfg(test)]
+mod tests;

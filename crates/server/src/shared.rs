@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use parking_lot::RwLock;
 use quenda_frontend::{ConnectionId, Growth, SessionIds, Settings, SyncMode, World};
 use quenda_tree::Tree;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::clock::{Clock, wall_ms};
 use crate::config::ServerConfig;
 use crate::four_letter::FourLetterWords;
 use crate::inbox::Inbox;
+use crate::limits::LISTINGS_MAX;
 use crate::registry::Registry;
 use crate::traffic::Traffic;
 use crate::watches::LockedWatches;
@@ -52,6 +53,8 @@ pub struct Shared {
     /// Whether the store may lack rows that were collected for a checkpoint: the next has to be complete.
     checkpoint_lost: AtomicBool,
     next_connection: AtomicU64,
+    /// Turns of the listings among the four-letter words.
+    pub listings: Semaphore,
     /// The client port that was bound, 0 for none.
     bound_port: AtomicU16,
 }
@@ -84,6 +87,7 @@ impl Shared {
             checkpoint_lost: AtomicBool::new(false),
             // Connections of an earlier run stand in the log as origins; theirs are never used again.
             next_connection: AtomicU64::new((wall_ms().unsigned_abs()) << 20 | 1),
+            listings: Semaphore::new(LISTINGS_MAX),
             bound_port: AtomicU16::new(0),
         }
     }
@@ -129,6 +133,11 @@ impl Shared {
     /// Rows that were collected for a checkpoint may not be in the store.
     pub fn set_checkpoint_lost(&self) {
         self.checkpoint_lost.store(true, Ordering::Release);
+    }
+
+    /// Whether the next checkpoint has to be complete.
+    pub fn is_checkpoint_lost(&self) -> bool {
+        self.checkpoint_lost.load(Ordering::Acquire)
     }
 
     /// Whether the next checkpoint has to be complete; from now on it is assumed to be under way.

@@ -26,4 +26,4 @@ pub use faulty::{Fault, FaultyStore};
 pub use memory::MemoryStore;
 pub use rocks::{OpenOptions, RocksStore};
 pub use space::{Space, SpaceLevel};
-pub use store::{Reopened, Store, load_tree};
+pub use store::{Reopened, RowVisitor, Store, load_tree};
