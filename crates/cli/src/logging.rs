@@ -1,8 +1,10 @@
 //! Structured logs on standard error.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 
 use tracing_subscriber::EnvFilter;
+
+use crate::log_sink::LogSink;
 
 /// How to log.
 #[derive(Debug, clap::Args)]
@@ -29,8 +31,13 @@ enum LogFormat {
 }
 
 impl LogArgs {
-    /// Starts logging; a filter that cannot be read is named and replaced by the default.
-    pub fn start(&self) {
+    /// Starts logging; a filter that cannot be read is named and replaced by the default. Flush the sink
+    /// before the process ends.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(&self) -> io::Result<LogSink> {
+        let sink = LogSink::start(io::stderr())?;
         let (filter, fault) = match EnvFilter::try_new(&self.log) {
             Ok(filter) => (filter, None),
             Err(error) => (EnvFilter::new("info"), Some(error)),
@@ -38,10 +45,7 @@ impl LogArgs {
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_ansi(std::io::stderr().is_terminal())
-            .with_writer(std::io::stderr)
-            // Logs that cannot be written (a closed pipe, a full disk) are no reason to end: the message
-            // about it would go the same way.
-            .log_internal_errors(false);
+            .with_writer(sink.clone());
         match self.log_format {
             LogFormat::Text => subscriber.init(),
             LogFormat::Json => subscriber.json().init(),
@@ -49,5 +53,6 @@ impl LogArgs {
         if let Some(error) = fault {
             tracing::warn!(%error, filter = self.log, "the log filter cannot be read, info is used");
         }
+        Ok(sink)
     }
 }

@@ -1,6 +1,7 @@
 //! The `quenda` program.
 
 mod bench;
+mod log_sink;
 mod logging;
 mod serve;
 

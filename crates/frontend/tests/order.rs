@@ -307,7 +307,10 @@ fn requests_behind_the_expiry_are_told_so_or_dropped() {
         member.closes = closes;
         let client = member.client();
         let session = member.session(client);
-        member.propose(&quenda_tree::command::Command::ExpireSession { session });
+        member.propose(&quenda_tree::command::Command::ExpireSession {
+            session,
+            generation: 1,
+        });
         let frames = [create(1, "/a"), exists(2, "/", false), create(3, "/b")].concat();
         let replies = member.call_all(client, &frames);
         let answers: Vec<_> = replies.iter().map(|reply| (reply.xid, reply.err)).collect();

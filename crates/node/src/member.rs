@@ -6,7 +6,7 @@ use quenda_consensus::{
     Consensus, LogEntry, Membership, MembershipError, ProposeError, Ready, Role, Status,
 };
 use quenda_tree::command::{BATCH_HEADER_LEN, Command, start_batch};
-use quenda_tree::{SessionEffect, Tree};
+use quenda_tree::{Session, SessionEffect, Tree};
 
 use crate::limits::{ENTRY_BYTES, PAUSE_MS};
 use crate::session_tracker::SessionTracker;
@@ -79,7 +79,9 @@ impl Member {
     }
 
     /// One tick has passed. To be called after [`Member::touched`], so that nobody who was heard expires.
-    pub fn tick(&mut self, now_ms: u64) {
+    /// `is_held_up` tells whether a session's connection waits for the log: it may be left unread
+    /// meanwhile, and is not silent then.
+    pub fn tick(&mut self, now_ms: u64, is_held_up: impl FnMut(i64) -> bool) {
         let gap_ms = now_ms.saturating_sub(self.last_tick_ms);
         if gap_ms > PAUSE_MS {
             self.tracker.extend_all(gap_ms);
@@ -89,8 +91,11 @@ impl Member {
         if self.leading_since.is_none() {
             return;
         }
-        for session in self.tracker.expired(now_ms) {
-            self.submit_command(&Command::ExpireSession { session });
+        for (session, generation) in self.tracker.expired(now_ms, is_held_up) {
+            self.submit_command(&Command::ExpireSession {
+                session,
+                generation,
+            });
         }
     }
 
@@ -155,13 +160,18 @@ impl Member {
         match effect {
             SessionEffect::Opened { session } | SessionEffect::Resumed { session, .. } => {
                 if let Some(state) = tree.session(session) {
-                    self.tracker
-                        .open(session, u64::from(state.timeout_ms.unsigned_abs()), now_ms);
+                    self.track(session, state, now_ms);
                 }
             }
             SessionEffect::Closed { session } => self.tracker.close(session),
             SessionEffect::None | SessionEffect::Refused => {}
         }
+    }
+
+    fn track(&mut self, session: i64, state: &Session, now_ms: u64) {
+        let timeout_ms = u64::from(state.timeout_ms.unsigned_abs());
+        self.tracker
+            .open(session, state.generation, timeout_ms, now_ms);
     }
 
     /// A new leader that knows everything committed grants every session its full timeout, and founds
@@ -179,8 +189,7 @@ impl Member {
         self.leading_since = Some(status.term);
         self.tracker = SessionTracker::default();
         for (session, state) in tree.sessions() {
-            self.tracker
-                .open(session, u64::from(state.timeout_ms.unsigned_abs()), now_ms);
+            self.track(session, state, now_ms);
         }
         if tree.cluster().is_none() {
             let Founding { cluster, secret } = self.founding.clone();

@@ -5,9 +5,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::limits::HELD_UP_MS;
+
 /// When a session was heard and how long it may stay silent.
 #[derive(Debug, Clone, Copy)]
 struct Lease {
+    generation: u64,
     timeout_ms: u64,
     deadline_ms: u64,
 }
@@ -22,10 +25,11 @@ pub struct SessionTracker {
 
 impl SessionTracker {
     /// Starts to track a session, or gives it a new timeout; either way it gets the whole of it.
-    pub fn open(&mut self, session: i64, timeout_ms: u64, now_ms: u64) {
+    pub fn open(&mut self, session: i64, generation: u64, timeout_ms: u64, now_ms: u64) {
         self.close(session);
         let deadline_ms = now_ms + timeout_ms;
         let lease = Lease {
+            generation,
             timeout_ms,
             deadline_ms,
         };
@@ -42,25 +46,43 @@ impl SessionTracker {
 
     /// A session was heard. Unknown ones are ignored: their end is already in the log.
     pub fn touch(&mut self, session: i64, now_ms: u64) {
-        if let Some(lease) = self.leases.get_mut(&session) {
-            self.deadlines.remove(&(lease.deadline_ms, session));
-            lease.deadline_ms = lease.deadline_ms.max(now_ms + lease.timeout_ms);
-            self.deadlines.insert((lease.deadline_ms, session));
+        if let Some(lease) = self.leases.get(&session) {
+            let deadline_ms = lease.deadline_ms.max(now_ms + lease.timeout_ms);
+            self.set_deadline(session, deadline_ms);
         }
     }
 
-    /// The sessions whose deadline has passed. Each is reported once per timeout, so that the end of a
-    /// session is asked for again should the first request be lost.
-    pub fn expired(&mut self, now_ms: u64) -> Vec<i64> {
+    /// The sessions whose deadline has passed, with their generations. Each is reported once per timeout,
+    /// so that the end of a session is asked for again should the first request be lost. One that
+    /// `is_held_up` is looked at again after [`HELD_UP_MS`]: it is not its client that is silent.
+    pub fn expired(
+        &mut self,
+        now_ms: u64,
+        mut is_held_up: impl FnMut(i64) -> bool,
+    ) -> Vec<(i64, u64)> {
         let mut expired = Vec::new();
         while let Some(&(deadline_ms, session)) = self.deadlines.first() {
             if deadline_ms > now_ms {
                 break;
             }
-            expired.push(session);
+            if is_held_up(session) {
+                self.set_deadline(session, now_ms + HELD_UP_MS);
+                continue;
+            }
+            if let Some(lease) = self.leases.get(&session) {
+                expired.push((session, lease.generation));
+            }
             self.touch(session, now_ms);
         }
         expired
+    }
+
+    fn set_deadline(&mut self, session: i64, deadline_ms: u64) {
+        if let Some(lease) = self.leases.get_mut(&session) {
+            self.deadlines.remove(&(lease.deadline_ms, session));
+            lease.deadline_ms = deadline_ms;
+            self.deadlines.insert((deadline_ms, session));
+        }
     }
 
     /// Gives every session `pause_ms` more: the member itself was stopped that long and heard nobody.
@@ -94,36 +116,53 @@ impl SessionTracker {
 mod tests {
     use super::*;
 
+    fn nobody(_: i64) -> bool {
+        false
+    }
+
     #[test]
     fn silence_ends_a_session_and_a_touch_saves_it() {
         let mut tracker = SessionTracker::default();
-        tracker.open(1, 4000, 0);
-        tracker.open(2, 4000, 0);
+        tracker.open(1, 1, 4000, 0);
+        tracker.open(2, 5, 4000, 0);
         tracker.touch(2, 3000);
-        assert_eq!(tracker.expired(3999), Vec::<i64>::new());
-        assert_eq!(tracker.expired(4000), vec![1]);
-        assert_eq!(tracker.expired(6999), Vec::<i64>::new());
-        assert_eq!(tracker.expired(7000), vec![2]);
+        assert_eq!(tracker.expired(3999, nobody), []);
+        assert_eq!(tracker.expired(4000, nobody), [(1, 1)]);
+        assert_eq!(tracker.expired(6999, nobody), []);
+        assert_eq!(tracker.expired(7000, nobody), [(2, 5)]);
+    }
+
+    #[test]
+    fn a_session_that_the_member_holds_up_is_not_silent() {
+        let mut tracker = SessionTracker::default();
+        tracker.open(1, 1, 4000, 0);
+        tracker.open(2, 1, 4000, 0);
+        let first = |session| session == 1;
+        assert_eq!(tracker.expired(4000, first), [(2, 1)]);
+        tracker.close(2);
+        assert_eq!(tracker.expired(4000 + HELD_UP_MS, first), []);
+        assert_eq!(tracker.expired(4000 + 2 * HELD_UP_MS - 1, nobody), []);
+        assert_eq!(tracker.expired(4000 + 2 * HELD_UP_MS, nobody), [(1, 1)]);
     }
 
     #[test]
     fn a_lost_end_is_asked_for_again() {
         let mut tracker = SessionTracker::default();
-        tracker.open(1, 100, 0);
-        assert_eq!(tracker.expired(100), vec![1]);
-        assert_eq!(tracker.expired(150), Vec::<i64>::new());
-        assert_eq!(tracker.expired(200), vec![1]);
+        tracker.open(1, 1, 100, 0);
+        assert_eq!(tracker.expired(100, nobody), [(1, 1)]);
+        assert_eq!(tracker.expired(150, nobody), []);
+        assert_eq!(tracker.expired(200, nobody), [(1, 1)]);
         tracker.close(1);
-        assert_eq!(tracker.expired(1000), Vec::<i64>::new());
+        assert_eq!(tracker.expired(1000, nobody), []);
         assert!(tracker.is_empty());
     }
 
     #[test]
     fn a_pause_of_the_member_counts_for_nobody() {
         let mut tracker = SessionTracker::default();
-        tracker.open(1, 100, 0);
+        tracker.open(1, 1, 100, 0);
         tracker.extend_all(5000);
-        assert_eq!(tracker.expired(5099), Vec::<i64>::new());
-        assert_eq!(tracker.expired(5100), vec![1]);
+        assert_eq!(tracker.expired(5099, nobody), []);
+        assert_eq!(tracker.expired(5100, nobody), [(1, 1)]);
     }
 }

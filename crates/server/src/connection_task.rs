@@ -32,6 +32,8 @@ pub async fn serve(stream: TcpStream, handle: Arc<Handle>, shared: Arc<Shared>) 
         output: BytesMut::new(),
         proposals: Proposals::default(),
         paused: false,
+        ahead: READ_BYTES,
+        ended: false,
         counted: Stats::default(),
         touched_ms: 0,
     };
@@ -68,8 +70,12 @@ struct ConnectionTask {
     /// Bytes on their way to the socket.
     output: BytesMut,
     proposals: Proposals,
-    /// The state machine takes no frames now; the socket is left unread.
+    /// The state machine takes no frames now; what comes is read ahead, up to a bound.
     paused: bool,
+    /// How much longer `input` may become while nothing is taken from it.
+    ahead: usize,
+    /// The client will send no more; what it sent before is served first.
+    ended: bool,
     /// What [`crate::traffic::Traffic`] knows of this connection.
     counted: Stats,
     touched_ms: u64,
@@ -81,7 +87,11 @@ impl ConnectionTask {
         let deadline = Instant::now() + patience;
         let mut fresh = true;
         loop {
-            let read = !self.paused && self.output.is_empty();
+            let held_back = self.paused || !self.output.is_empty();
+            if !held_back {
+                self.ahead = READ_BYTES;
+            }
+            let read = !held_back || (self.ahead > 0 && !self.ended);
             let wait = self.wait(read);
             if fresh {
                 match tokio::time::timeout_at(deadline, wait).await {
@@ -91,8 +101,15 @@ impl ConnectionTask {
             } else {
                 wait.await?;
             }
-            if read && !self.fill()? {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+            if read {
+                let before = self.input.len();
+                self.ended = !self.fill()?;
+                if self.ended && !held_back {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                if held_back {
+                    self.note_unserved(self.input.len() - before);
+                }
             }
             if fresh {
                 match self.first_bytes() {
@@ -152,6 +169,16 @@ impl ConnectionTask {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Bytes came while nothing is taken: their client lives, also when its output or a write holds it
+    /// back longer than its session may be silent.
+    fn note_unserved(&mut self, bytes: usize) {
+        self.ahead = self.ahead.saturating_sub(bytes);
+        if bytes > 0 {
+            let now_ms = self.shared.clock.now_ms();
+            self.handle.connection.lock().heard(now_ms);
         }
     }
 
@@ -260,6 +287,12 @@ impl ConnectionTask {
         self.handle.connection.lock().count_word();
         self.count();
         let argument = self.input[4..4 + self.shared.words.argument_len(word)].to_vec();
+        let turns = Arc::clone(&self.shared);
+        let _turn = if word.is_listing() {
+            Some(timeout(WORD_PATIENCE, turns.listings.acquire()).await?)
+        } else {
+            None
+        };
         let shared = Arc::clone(&self.shared);
         // Some words read the disk or walk over all connections.
         let answer = tokio::task::spawn_blocking(move || {

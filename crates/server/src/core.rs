@@ -150,7 +150,11 @@ impl Core {
             self.close_undecided();
             self.member.hold_leases(TICK_MS);
         }
-        self.member.tick(self.shared.clock.now_ms());
+        let registry = &self.shared.registry;
+        self.member.tick(self.shared.clock.now_ms(), |session| {
+            let serving = registry.of_session(session);
+            serving.is_some_and(|handle| handle.connection.lock().awaits_log())
+        });
         if now >= self.next_disk_check {
             self.next_disk_check = now + DISK_INTERVAL;
             self.check_disk();

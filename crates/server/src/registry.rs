@@ -129,6 +129,12 @@ impl Registry {
         self.get(id)
     }
 
+    /// The connection that serves this session here.
+    pub fn of_session(&self, session: i64) -> Option<Arc<Handle>> {
+        let id = *self.by_session.lock().get(&session)?;
+        self.get(id)
+    }
+
     /// Every open connection.
     pub fn all(&self) -> Vec<Arc<Handle>> {
         let mut all = Vec::new();

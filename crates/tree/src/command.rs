@@ -61,6 +61,8 @@ pub enum Command<'a> {
     ExpireSession {
         /// The session's id.
         session: i64,
+        /// Its generation when it was found silent: a resume that comes first in the log saves it.
+        generation: u64,
     },
     /// Remove a container or TTL znode if it still qualifies.
     Reap {
@@ -151,9 +153,13 @@ impl Command<'_> {
                 put_session(out, TAG_RESUME, *origin, *session, *timeout_ms);
                 out.put_slice(password);
             }
-            Command::ExpireSession { session } => {
+            Command::ExpireSession {
+                session,
+                generation,
+            } => {
                 out.put_u8(TAG_EXPIRE);
                 out.put_i64(*session);
+                out.put_u64(*generation);
             }
             Command::Reap {
                 path,
@@ -292,6 +298,7 @@ fn decode(bytes: &[u8]) -> Result<Command<'_>, CommandError> {
         }),
         TAG_EXPIRE => Ok(Command::ExpireSession {
             session: cursor.u64()? as i64,
+            generation: cursor.u64()?,
         }),
         TAG_REAP => Ok(Command::Reap {
             never_used_ms: cursor.u64()? as i64,
@@ -406,7 +413,10 @@ mod tests {
                 timeout_ms: 4000,
                 password: [7; PASSWORD_LEN],
             },
-            Command::ExpireSession { session: 9 },
+            Command::ExpireSession {
+                session: 9,
+                generation: 2,
+            },
             Command::Reap {
                 path: "/c",
                 never_used_ms: 300_000,

@@ -139,10 +139,14 @@ fn ephemerals_go_with_their_session_in_one_zxid() {
     );
     assert_eq!(member.tree.session(SESSION), None);
 
-    let expired = member.apply(&Command::ExpireSession { session: OTHER });
+    let expire = Command::ExpireSession {
+        session: OTHER,
+        generation: 1,
+    };
+    let expired = member.apply(&expire);
     assert_eq!(expired.session, SessionEffect::Closed { session: OTHER });
     assert_eq!(expired.events(), [(Deleted, "/q/e-0000000001")]);
-    let again = member.apply(&Command::ExpireSession { session: OTHER });
+    let again = member.apply(&expire);
     assert_eq!(again.session, SessionEffect::None);
     member.open(SESSION);
     assert_eq!(

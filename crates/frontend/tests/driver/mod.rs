@@ -320,7 +320,14 @@ impl Member {
     }
 
     pub fn expire(&mut self, session: i64) {
-        self.propose(&Command::ExpireSession { session });
+        let generation = self
+            .tree
+            .session(session)
+            .map_or(0, |session| session.generation);
+        self.propose(&Command::ExpireSession {
+            session,
+            generation,
+        });
         self.apply();
     }
 

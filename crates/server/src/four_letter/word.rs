@@ -81,6 +81,14 @@ pub fn recognise(first4: &[u8; 4]) -> Option<Word> {
 }
 
 impl Word {
+    /// Whether the answer is as long as there are connections, sessions, ephemeral znodes or watches.
+    pub fn is_listing(self) -> bool {
+        matches!(
+            self,
+            Word::Cons | Word::Dump | Word::Stat | Word::Wchc | Word::Wchp
+        )
+    }
+
     /// The name as clients type it; `telnet close` for the telnet interrupt.
     pub fn name(self) -> &'static str {
         NAMES

@@ -115,7 +115,10 @@ impl Tree {
                 password,
                 ..
             } => self.resume_session(*session, *timeout_ms, password),
-            Command::ExpireSession { session } => self.expire_session(stamp, *session, changes),
+            Command::ExpireSession {
+                session,
+                generation,
+            } => self.expire_session(stamp, *session, *generation, changes),
             Command::Reap {
                 path,
                 never_used_ms,
@@ -143,10 +146,10 @@ impl Tree {
             session: self.gate(request),
             identities: &request.identities,
             switches: request.switches,
+            acl_room: ACL_BYTES_MAX,
             changes,
             undo: None,
         };
-            acl_room: ACL_BYTES_MAX,
         let body = &mut Reader::new(request.body);
         let Some(op) = Op::from_code(request.op) else {
             return Applied::verdict(tx.zxid, Err(ErrorCode::Unimplemented));
@@ -258,12 +261,9 @@ fn next_version(current: i32) -> i32 {
 
 #[cfg(test)]
 mod unit {
-    use super::*;
-
-    #[test]
     use quenda_proto::op::OpKind;
 
-    fn versions_wrap_and_leave_minus_one_out() {
+    use super::*;
     use crate::command::Origin;
 
     #[test]
@@ -289,6 +289,9 @@ mod unit {
             assert_eq!(is_applied, info.kind == OpKind::Write, "{}", info.name);
         }
     }
+
+    #[test]
+    fn versions_wrap_and_leave_minus_one_out() {
         assert_eq!(next_version(0), 1);
         assert_eq!(next_version(i32::MAX), i32::MIN);
         assert_eq!(next_version(-3), -2);

@@ -64,10 +64,16 @@ impl Tree {
         &mut self,
         stamp: Stamp,
         id: i64,
+        generation: u64,
         changes: &mut Changes,
     ) -> Applied {
-        if self.session(id).is_none() {
-            return Applied::verdict(0, Err(ErrorCode::SessionExpired));
+        match self.session(id) {
+            None => return Applied::verdict(0, Err(ErrorCode::SessionExpired)),
+            // Its client came back before the verdict did.
+            Some(session) if session.generation != generation => {
+                return Applied::verdict(0, Err(ErrorCode::SessionMoved));
+            }
+            Some(_) => {}
         }
         let mut tx = self.own_transaction(stamp, changes);
         self.close_session(&mut tx, id)
@@ -135,13 +141,13 @@ impl Tree {
             session: Err(ErrorCode::SessionExpired),
             identities: &[],
             switches: Switches::default(),
+            acl_room: 0,
             changes,
             undo: None,
         }
     }
 
     /// Gives the cluster its identity, unless it has one. The hash tables get a seed that clients do not
-            acl_room: 0,
     /// know.
     pub(super) fn found(&mut self, cluster: Cluster) {
         if self.cluster.is_some() {

@@ -65,7 +65,7 @@ pub enum Step {
     },
     Open(i64, i32),
     Resume(i64, i32, [u8; 16]),
-    Expire(i64),
+    Expire(i64, u64),
     Reap(String, i64),
 }
 
@@ -100,7 +100,10 @@ impl Step {
                 timeout_ms: *timeout_ms,
                 password: *password,
             },
-            Step::Expire(session) => Command::ExpireSession { session: *session },
+            Step::Expire(session, generation) => Command::ExpireSession {
+                session: *session,
+                generation: *generation,
+            },
             Step::Reap(path, never_used_ms) => Command::Reap {
                 path,
                 never_used_ms: *never_used_ms,
@@ -123,7 +126,10 @@ impl Generator {
                 self.random.below(9_000) as i32,
                 self.password(model, session),
             ),
-            6 if self.random.one_in(3) => Step::Expire(session),
+            6 if self.random.one_in(3) => {
+                let late = u64::from(self.random.one_in(4));
+                Step::Expire(session, model.generation(session).saturating_sub(late))
+            }
             6..10 => Step::Reap(self.path(), [0, 50][self.random.below(2)]),
             _ => self.request(model, session),
         }

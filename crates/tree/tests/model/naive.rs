@@ -167,9 +167,16 @@ impl Naive {
                     }
                 }
             }
-            Command::ExpireSession { session } => {
-                if !self.sessions.contains_key(session) {
-                    return outcome(0, ErrorCode::SessionExpired, SessionEffect::None);
+            Command::ExpireSession {
+                session,
+                generation,
+            } => {
+                match self.sessions.get(session) {
+                    None => return outcome(0, ErrorCode::SessionExpired, SessionEffect::None),
+                    Some((_, newest)) if newest != generation => {
+                        return outcome(0, ErrorCode::SessionMoved, SessionEffect::None);
+                    }
+                    Some(_) => {}
                 }
                 let mut context = self.own(stamp);
                 self.close(&mut context, *session);
