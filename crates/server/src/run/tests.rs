@@ -15,7 +15,6 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::config::{Environment as JavaEnvironment, Overrides};
-use crate::limits::STOP_PATIENCE;
 
 /// For what has to happen; reached only when it does not.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -257,45 +256,6 @@ async fn a_full_disk_refuses_growth_and_nothing_else() {
     server.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stop_under_load_comes_to_an_end_and_keeps_what_was_acknowledged() {
-    let disk = disk();
-    let server = Running::start(disk.clone()).await;
-    let (client, _events) = server.connect().await;
-    create(&client, "/n", CreateMode::Persistent)
-        .await
-        .expect("created");
-    let load = tokio::spawn(async move {
-        let mut acknowledged = 0;
-        let mut under_way = std::collections::VecDeque::new();
-        loop {
-            while under_way.len() < 100 {
-                under_way.push_back(client.submit(Op::SetData, &set("/n", b"y")));
-            }
-            match under_way.pop_front().expect("requests").await {
-                Ok(_) => acknowledged += 1,
-                Err(_) => return acknowledged,
-            }
-        }
-    });
-    let (other, _other_events) = server.connect().await;
-    eventually("load", async || {
-        let (_, stat) = other.get_data("/n", false).await?;
-        match stat.version > 1000 {
-            true => Ok(()),
-            false => Err(Error::Closed),
-        }
-    })
-    .await;
-    let start = Instant::now();
-    server.stop().await;
-    assert!(start.elapsed() < STOP_PATIENCE, "{:?}", start.elapsed());
-    let acknowledged = load.await.expect("no panic");
-    let tree = load_tree(&*disk).expect("the checkpoint");
-    let version = tree.get("/n").expect("the znode").stat().version;
-    assert!(version >= acknowledged, "{version} < {acknowledged}");
-}
-
 /// A disk in trouble of one kind or another.
 struct Troubled {
     disk: MemoryStore,
@@ -303,11 +263,14 @@ struct Troubled {
     forgets: AtomicBool,
     /// Checkpoints that still have to fail.
     bad_checkpoints: AtomicUsize,
+    /// Appends wait while this is set.
+    stuck: AtomicBool,
 }
 
 impl Troubled {
     fn new() -> Arc<Troubled> {
         Arc::new(Troubled {
+            stuck: AtomicBool::new(false),
             disk: MemoryStore::new(Recovered::bootstrap([1])),
             forgets: AtomicBool::new(false),
             bad_checkpoints: AtomicUsize::new(0),
@@ -317,6 +280,9 @@ impl Troubled {
 
 impl Store for Troubled {
     fn append(&self, batches: &[LogBatch]) -> Result<(), StoreError> {
+        while self.stuck.load(Ordering::Relaxed) {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
         match self.forgets.load(Ordering::Relaxed) {
             false => self.disk.append(batches),
             true => Err(StoreError::NeedsReopen),
@@ -369,8 +335,9 @@ async fn a_store_that_lost_what_it_had_confirmed_ends_the_server() {
     let server = Running::start(store.clone()).await;
     let (client, _events) = server.connect().await;
     store.forgets.store(true, Ordering::Relaxed);
-    let lost = create(&client, "/a", CreateMode::Persistent).await;
-    assert!(lost.is_err(), "{lost:?}");
+    let unanswered = create(&client, "/a", CreateMode::Persistent);
+    let lost = tokio::time::timeout(PATIENCE, unanswered).await;
+    assert!(matches!(lost, Ok(Err(_))), "{lost:?}");
     let end = tokio::time::timeout(PATIENCE, server.ended)
         .await
         .expect("the server ends by itself")
@@ -412,4 +379,51 @@ async fn what_a_failed_checkpoint_should_have_held_is_in_the_next_one() {
     assert_eq!(tree.recompute_digest(), digest);
     let recovered = store.recover().expect("the log");
     assert_eq!(recovered.applied, tree.applied_index());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_waits_for_what_is_on_its_way_to_the_disk_and_takes_nothing_more() {
+    let store = Troubled::new();
+    let server = Running::start(store.clone()).await;
+    let (early, _early_events) = server.connect().await;
+    let (late, _late_events) = server.connect().await;
+    create(&early, "/n", CreateMode::Persistent)
+        .await
+        .expect("created");
+    store.stuck.store(true, Ordering::Relaxed);
+    let accepted = early.submit(Op::SetData, &set("/n", b"early"));
+    let core = |question: fn(&Member) -> u64| {
+        let answer = server.shared.inbox.ask(PATIENCE, question);
+        answer.expect("the core answers")
+    };
+    let before = core(|member| member.status().persisted);
+    let start = Instant::now();
+    while core(|member| member.status().last_index) == before {
+        assert!(start.elapsed() < PATIENCE, "the write does not arrive");
+    }
+    server.stop.send(()).expect("the server still runs");
+    // Once nobody listens any more, the core has been told; what it answers then, it answers behind that.
+    while tokio::net::TcpStream::connect(&server.address)
+        .await
+        .is_ok()
+    {
+        assert!(start.elapsed() < PATIENCE, "the server does not stop");
+    }
+    core(|member| member.status().last_index);
+    let refused = late.submit(Op::SetData, &set("/n", b"late"));
+    let waits = |one: &Arc<crate::registry::Handle>| one.connection.lock().queued() > 0;
+    while !server.shared.registry.all().iter().all(waits) {
+        assert!(start.elapsed() < PATIENCE, "the late write does not arrive");
+        tokio::task::yield_now().await;
+    }
+    core(|member| member.status().last_index);
+    store.stuck.store(false, Ordering::Relaxed);
+    accepted.await.expect("what was accepted is answered");
+    assert!(refused.await.is_err());
+    server.ended.await.expect("no panic").expect("a clean end");
+    let tree = load_tree(&*store).expect("the checkpoint");
+    assert_eq!(
+        tree.get("/n").expect("the znode").data(),
+        Some(&b"early"[..])
+    );
 }
