@@ -7,10 +7,6 @@ pub const GROWTH_RESERVE_BYTES: u64 = 128 << 20;
 /// On a small file system the reserve is this part of it instead.
 pub const GROWTH_RESERVE_FRACTION: u64 = 4;
 
-/// Nothing at all is accepted when less than this part of the growth reserve is left: what remains is for
-/// checkpoints and for cutting the log, which is how space comes back.
-pub const UPKEEP_RESERVE_FRACTION: u64 = 4;
-
 /// Memtables of all column families together; a flush starts at the bound. Smaller on a small disk.
 pub const MEMTABLE_BYTES: u64 = 32 << 20;
 

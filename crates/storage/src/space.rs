@@ -1,7 +1,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::limits::{GROWTH_RESERVE_BYTES, GROWTH_RESERVE_FRACTION, UPKEEP_RESERVE_FRACTION};
+use crate::limits::{GROWTH_RESERVE_BYTES, GROWTH_RESERVE_FRACTION};
 
 /// How much room a file system has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +15,6 @@ pub struct Space {
 /// What may be accepted with the room that is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpaceLevel {
-    /// Nothing: what is left is for checkpoints and for cutting the log.
-    Exhausted,
     /// Deletes and session upkeep; nothing that makes the state grow.
     Reserved,
     /// Everything.
@@ -43,13 +41,10 @@ impl Space {
 
     /// What may be accepted.
     pub fn level(&self) -> SpaceLevel {
-        let reserve = self.growth_reserve();
-        if self.free_bytes >= reserve {
+        if self.free_bytes >= self.growth_reserve() {
             SpaceLevel::Ample
-        } else if self.free_bytes >= reserve / UPKEEP_RESERVE_FRACTION {
-            SpaceLevel::Reserved
         } else {
-            SpaceLevel::Exhausted
+            SpaceLevel::Reserved
         }
     }
 }
@@ -72,12 +67,9 @@ mod tests {
     fn large_disks_keep_a_fixed_reserve_and_small_ones_a_part() {
         assert_eq!(level(128, 1 << 20), SpaceLevel::Ample);
         assert_eq!(level(127, 1 << 20), SpaceLevel::Reserved);
-        assert_eq!(level(32, 1 << 20), SpaceLevel::Reserved);
-        assert_eq!(level(31, 1 << 20), SpaceLevel::Exhausted);
         assert_eq!(level(16, 64), SpaceLevel::Ample);
         assert_eq!(level(15, 64), SpaceLevel::Reserved);
-        assert_eq!(level(3, 64), SpaceLevel::Exhausted);
-        assert!(SpaceLevel::Exhausted < SpaceLevel::Ample);
+        assert!(SpaceLevel::Reserved < SpaceLevel::Ample);
     }
 
     #[test]
