@@ -68,12 +68,23 @@ pub fn run(args: ServeArgs) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let code = load_and_serve(args);
+    let end = load_and_serve(args);
     log.flush();
-    code
+    // Scripts look for it as the last line, so it waits for the thread that writes the log.
+    if let Some(line) = end.last_line {
+        eprintln!("{line}");
+    }
+    ExitCode::from(end.code)
 }
 
-fn load_and_serve(args: ServeArgs) -> ExitCode {
+/// How the process ends. Exit codes follow ZooKeeper's: 0 a clean end, 1 an unexpected error, 2 a wrong
+/// configuration, 3 an unusable data directory.
+struct End {
+    code: u8,
+    last_line: Option<&'static str>,
+}
+
+fn load_and_serve(args: ServeArgs) -> End {
     let overrides = Overrides {
         client_port: args.client_port,
         client_address: args.client_address,
@@ -101,27 +112,34 @@ fn load_and_serve(args: ServeArgs) -> ExitCode {
         }
         Err(error) => {
             error!("{error}");
-            eprintln!("{}", ConfigError::LAST_LINE);
-            ExitCode::from(ConfigError::EXIT_CODE)
+            End {
+                code: ConfigError::EXIT_CODE,
+                last_line: Some(ConfigError::LAST_LINE),
+            }
         }
     }
 }
 
-/// Exit codes follow ZooKeeper's: 0 a clean end, 1 an unexpected error, 3 an unusable data directory.
-fn end(result: Result<(), ServeError>) -> ExitCode {
+fn end(result: Result<(), ServeError>) -> End {
     let Err(error) = result else {
-        return ExitCode::SUCCESS;
+        return End {
+            code: 0,
+            last_line: None,
+        };
     };
     error!("{error}");
     match error {
-        ServeError::Store(_) | ServeError::Load(_) | ServeError::Lost(_) => {
-            eprintln!("Unable to access datadir, exiting abnormally");
-            ExitCode::from(3)
-        }
+        ServeError::Store(_) | ServeError::Load(_) | ServeError::Lost(_) => End {
+            code: 3,
+            last_line: Some("Unable to access datadir, exiting abnormally"),
+        },
         ServeError::Listen { .. }
         | ServeError::Member(_)
         | ServeError::Raft(_)
         | ServeError::Entry(_)
-        | ServeError::System(_) => ExitCode::FAILURE,
+        | ServeError::System(_) => End {
+            code: 1,
+            last_line: None,
+        },
     }
 }

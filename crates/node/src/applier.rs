@@ -14,7 +14,8 @@ pub trait Connections {
     /// Answers the oldest command in flight of a connection of this member.
     fn complete(&mut self, tree: &Tree, connection: ConnectionId, applied: &Applied, body: &[u8]);
     /// A session has ended; its connection, if it still has one here, is to be closed.
-    fn session_closed(&mut self, session: i64);
+    /// `expired`: by its timeout, not by the client.
+    fn session_closed(&mut self, session: i64, expired: bool);
 }
 
 /// A committed entry that this member cannot read. It must stop: going on would make it differ.
@@ -95,7 +96,8 @@ impl Applier {
             connections.complete(tree, connection, &applied, &self.reply);
         }
         if let SessionEffect::Closed { session } = applied.session {
-            connections.session_closed(session);
+            let expired = matches!(command, Command::ExpireSession { .. });
+            connections.session_closed(session, expired);
         }
         if applied.session != SessionEffect::None {
             effects.push(applied.session);

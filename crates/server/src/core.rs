@@ -45,6 +45,7 @@ pub struct Core {
     checkpointer: Checkpointer,
     effects: Vec<SessionEffect>,
     woken: Vec<Arc<Handle>>,
+    expired: Vec<i64>,
     next_tick: Instant,
     next_checkpoint: Instant,
     /// Index of the last entry in the newest checkpoint that was collected.
@@ -71,6 +72,7 @@ impl Core {
             checkpointer,
             effects: Vec::new(),
             woken: Vec::new(),
+            expired: Vec::new(),
             next_tick: now,
             next_checkpoint: now + CHECKPOINT_INTERVAL,
             checkpointed: 0,
@@ -227,6 +229,7 @@ impl Core {
         let mut delivery = Delivery {
             shared: &shared,
             woken: &mut self.woken,
+            expired: &mut self.expired,
         };
         for entry in committed {
             if entry.kind != EntryKind::Normal {
@@ -247,6 +250,7 @@ impl Core {
         }
         drop(tree);
         self.effects.clear();
+        report_expired(&mut self.expired);
         if self.member.is_serving_leader() && !shared.is_serving() {
             shared.set_serving(true);
         }
@@ -307,10 +311,30 @@ impl Core {
     }
 }
 
+/// Sessions that one log line names; it counts the others.
+const EXPIRED_NAMED: usize = 8;
+
+/// One line for all that expired together: there may be thousands.
+fn report_expired(sessions: &mut Vec<i64>) {
+    if sessions.is_empty() {
+        return;
+    }
+    let ids = sessions.iter().take(EXPIRED_NAMED);
+    let named: Vec<String> = ids.map(|id| format!("{id:#x}")).collect();
+    info!(
+        count = sessions.len(),
+        sessions = named.join(" "),
+        "sessions expired"
+    );
+    sessions.clear();
+}
+
 /// The connections as apply reaches them.
 struct Delivery<'a> {
     shared: &'a Shared,
     woken: &'a mut Vec<Arc<Handle>>,
+    /// Sessions that timed out, to be named in the log.
+    expired: &'a mut Vec<i64>,
 }
 
 impl Delivery<'_> {
@@ -357,7 +381,10 @@ impl Connections for Delivery<'_> {
         }
     }
 
-    fn session_closed(&mut self, session: i64) {
+    fn session_closed(&mut self, session: i64, expired: bool) {
+        if expired {
+            self.expired.push(session);
+        }
         if let Some(handle) = self.shared.registry.unbind(session) {
             handle.connection.lock().close(CloseReason::SessionExpired);
             self.mark(handle);

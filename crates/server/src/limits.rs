@@ -42,3 +42,6 @@ pub const ASK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How long a stop waits for what was already accepted to become durable.
 pub const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often at most a line is logged about what clients can bring about as often as they like.
+pub const CALM_INTERVAL: Duration = Duration::from_secs(1);

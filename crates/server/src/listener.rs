@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quenda_frontend::Connection;
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use crate::calm::Calm;
 use crate::connection_task;
 use crate::registry::Handle;
 use crate::shared::Shared;
@@ -68,30 +69,42 @@ pub async fn accept(
     tasks: TaskTracker,
     stop: CancellationToken,
 ) {
+    let mut refused = Calm::default();
+    let mut failed = Calm::default();
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => admit(stream, peer, &shared, &tasks),
+            Ok((stream, peer)) => admit(stream, peer, &shared, &tasks, &mut refused),
             Err(error) => {
                 // Out of descriptors, or the peer is gone already: neither is a reason to spin or to stop.
-                warn!(%error, "a connection could not be accepted");
+                if let Some(count) = failed.turn(Instant::now()) {
+                    warn!(count, %error, "connections could not be accepted");
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     }
 }
 
-fn admit(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>, tasks: &TaskTracker) {
+fn admit(
+    stream: TcpStream,
+    peer: SocketAddr,
+    shared: &Arc<Shared>,
+    tasks: &TaskTracker,
+    refused: &mut Calm,
+) {
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     let config = &shared.config;
     if let Err(error) = shared
         .registry
         .admit(peer.ip(), config.max_client_cnxns, config.max_cnxns)
     {
-        warn!(%peer, %error, "connection refused");
+        if let Some(count) = refused.turn(Instant::now()) {
+            warn!(count, %peer, %error, "connections refused");
+        }
         return;
     }
     if let Err(error) = stream.set_nodelay(true) {

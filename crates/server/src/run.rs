@@ -40,7 +40,7 @@ pub enum ServeError {
     #[error("the store cannot be read: {0}. Restore it from a backup, or empty the directory")]
     Load(StoreError),
     /// The client port could not be had.
-    #[error("cannot listen on {address}: {cause}")]
+    #[error("cannot listen on {address}: {cause}{}", remedy(.cause))]
     Listen {
         /// What was asked for.
         address: String,
@@ -70,6 +70,22 @@ impl From<CoreError> for ServeError {
             CoreError::Entry(error) => ServeError::Entry(error),
             CoreError::Store(error) => ServeError::Lost(error),
         }
+    }
+}
+
+/// What to do about a port that cannot be had.
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::AddrInUse => {
+            ". Another process listens there: stop it, or choose another port (clientPort, --client-port)"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            ". It is no address of this machine (clientPortAddress, --client-address)"
+        }
+        io::ErrorKind::PermissionDenied => {
+            ". Ports below 1024 need privileges: choose a higher one"
+        }
+        _ => "",
     }
 }
 

@@ -18,14 +18,24 @@ pub enum OpenError {
     },
     /// Bytes are damaged or missing. The member must not go on: it may have promised what is lost.
     #[error(
-        "the store in {} is damaged: {detail}. Restore it from a backup, or empty the directory and let \
-         the member fetch the state from the leader", directory.display()
+        "the store in {} is damaged: {detail}. Restore it from a backup; in an ensemble, empty the \
+         directory and let the member fetch the state from the leader", directory.display()
     )]
     Damaged {
         /// The data directory.
         directory: PathBuf,
         /// What is wrong.
         detail: String,
+    },
+    /// A first start in a directory of Apache ZooKeeper: clients would see an empty tree.
+    #[error(
+        "the directory {} holds data of Apache ZooKeeper (version-2), which this version does not read; \
+         configure an empty directory (dataDir, dataLogDir), or move version-2 away to begin with an \
+         empty tree", directory.display()
+    )]
+    ZooKeeper {
+        /// The directory with `version-2`.
+        directory: PathBuf,
     },
     /// Written by a version with another layout.
     #[error(
@@ -143,7 +153,8 @@ pub enum StoreError {
     /// promises to the others.
     #[error(
         "the store has lost acknowledged log entries: it ends at {found}, and {promised} had been \
-         reported durable. Empty the directory and let the member fetch the state from the leader"
+         reported durable. Restore it from a backup; in an ensemble, empty the directory and let the member \
+         fetch the state from the leader"
     )]
     LostEntries {
         /// End of the log now.

@@ -336,7 +336,7 @@ fn backlog(length: i32) -> Option<u32> {
 pub(super) fn warn_if_relative(path: &Path, remarks: &mut Vec<Remark>) {
     if path.is_relative() && !path.to_string_lossy().starts_with("./") {
         let text = format!(
-            "{} is relative. Prepend ./ to indicate that you're sure!",
+            "{0} is relative to the working directory; write ./{0} if that is meant",
             path.display()
         );
         remarks.push(Remark::warn(text));

@@ -161,6 +161,7 @@ fn check_owner(options: &OpenOptions, exists: bool) -> Result<(), OpenError> {
             let file = options.directory.join(OWNER_FILE);
             return Err(options.damaged(format!("{} is missing", file.display())));
         }
+        refuse_zookeeper(options)?;
         let place = if options.log_directory.is_some() {
             "apart"
         } else {
@@ -173,12 +174,27 @@ fn check_owner(options: &OpenOptions, exists: bool) -> Result<(), OpenError> {
         .ok_or_else(|| options.damaged(format!("the file {OWNER_FILE} is unreadable")))?;
     check_member(options, member)?;
     match (place, &options.log_directory) {
-        ("apart", None) => Err(options.misplaced_log("is a separate one, but none is configured")),
+        ("apart", None) => Err(options.misplaced_log("is a separate one, but none is configured: set dataLogDir to it")),
         ("inside", Some(_)) => Err(options.misplaced_log(
             "is the data directory itself; a separate one must be configured before the first start",
         )),
         _ => Ok(()),
     }
+}
+
+/// Whoever starts on a ZooKeeper's directory expects its znodes.
+fn refuse_zookeeper(options: &OpenOptions) -> Result<(), OpenError> {
+    let is_data = |name: &String| name.starts_with("snapshot.") || name.starts_with("log.");
+    let directories = [Some(&options.directory), options.log_directory.as_ref()];
+    for directory in directories.into_iter().flatten() {
+        let files = names(options, &directory.join("version-2"))?;
+        if files.iter().any(is_data) {
+            return Err(OpenError::ZooKeeper {
+                directory: directory.clone(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A log directory that is empty, or another member's, would look like a store without recent writes.
@@ -188,8 +204,9 @@ fn check_log_directory(options: &OpenOptions, exists: bool) -> Result<(), OpenEr
     };
     match (owner_of(options, directory)?, exists) {
         (None, true) => Err(options.misplaced_log(format!(
-            "is not {}: the file {OWNER_FILE} is missing there. If the log is lost, empty the data \
-             directory as well and let the member fetch the state from the leader",
+            "is not {}: the file {OWNER_FILE} is missing there. If the log is lost, restore both from a \
+             backup; in an ensemble, empty the data directory as well and let the member fetch the state \
+             from the leader",
             directory.display()
         ))),
         (None, false) => {
@@ -220,7 +237,7 @@ fn refuse_old_log(options: &OpenOptions, directory: &Path) -> Result<(), OpenErr
     let is_log = |name: &str| name.ends_with(".log");
     if names(options, directory)?.iter().any(|name| is_log(name)) {
         return Err(options.misplaced_log(format!(
-            "{} holds the log of a database that is gone; empty it as well",
+            "is {}, which holds the log of a database that is gone; empty it as well",
             directory.display()
         )));
     }

@@ -51,6 +51,25 @@ fn a_directory_is_used_by_one_process_at_a_time() {
 }
 
 #[test]
+fn the_data_of_a_zookeeper_is_left_alone() {
+    for apart in [false, true] {
+        for file in ["snapshot.0", "log.1"] {
+            let root = TempDir::new().unwrap();
+            let options = options(root.path(), apart);
+            let place = options.log_directory.as_ref().unwrap_or(&options.directory);
+            fs::create_dir_all(place.join("version-2")).unwrap();
+            fs::write(place.join("version-2").join(file), b"ZKSN").unwrap();
+            let error = RocksStore::open(options.clone()).err().expect("refused");
+            assert!(matches!(error, OpenError::ZooKeeper { .. }), "{error}");
+            assert!(error.to_string().contains("move version-2 away"), "{error}");
+            assert!(!options.directory.join("db").exists());
+            fs::remove_file(place.join("version-2").join(file)).unwrap();
+            RocksStore::open(options).expect("an empty version-2 says nothing");
+        }
+    }
+}
+
+#[test]
 fn a_store_belongs_to_one_member() {
     let mut subject = OnDisk::new(false);
     subject.close();

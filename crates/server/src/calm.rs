@@ -1,0 +1,43 @@
+//! Log lines that a flood of clients must not multiply.
+
+use std::time::Instant;
+
+use crate::limits::CALM_INTERVAL;
+
+/// Lets a line through when the last one is [`CALM_INTERVAL`] ago, and counts those between.
+#[derive(Debug, Default)]
+pub struct Calm {
+    last: Option<Instant>,
+    count: u64,
+}
+
+impl Calm {
+    /// It has happened once more. If it is time for a line: how often since the last one.
+    pub fn turn(&mut self, now: Instant) -> Option<u64> {
+        self.count += 1;
+        let is_due = |last| now.duration_since(last) >= CALM_INTERVAL;
+        if !self.last.is_none_or(is_due) {
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_counted_and_not_repeated() {
+        let mut calm = Calm::default();
+        let start = Instant::now();
+        assert_eq!(calm.turn(start), Some(1));
+        for _ in 0..1000 {
+            assert_eq!(calm.turn(start), None);
+        }
+        assert_eq!(calm.turn(start + CALM_INTERVAL), Some(1001));
+        assert_eq!(calm.turn(start + CALM_INTERVAL), None);
+        assert_eq!(calm.turn(start + 3 * CALM_INTERVAL), Some(2));
+    }
+}
