@@ -7,6 +7,7 @@ use quenda_server::config::{ConfigError, Environment, Level, Overrides, ServerCo
 use quenda_server::{ServeError, serve};
 use tracing::{error, info, warn};
 
+use crate::log_sink::LogSink;
 use crate::logging::LogArgs;
 
 /// What `quenda serve` takes. A flag overrules the configuration file.
@@ -68,7 +69,7 @@ pub fn run(args: ServeArgs) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let end = load_and_serve(args);
+    let end = load_and_serve(args, &log);
     log.flush();
     // Scripts look for it as the last line, so it waits for the thread that writes the log.
     if let Some(line) = end.last_line {
@@ -84,7 +85,7 @@ struct End {
     last_line: Option<&'static str>,
 }
 
-fn load_and_serve(args: ServeArgs) -> End {
+fn load_and_serve(args: ServeArgs, log: &LogSink) -> End {
     let overrides = Overrides {
         client_port: args.client_port,
         client_address: args.client_address,
@@ -108,7 +109,7 @@ fn load_and_serve(args: ServeArgs) -> End {
                     Level::Warn => warn!("{remark}"),
                 }
             }
-            end(serve(config))
+            end(serve(config), log)
         }
         Err(error) => {
             error!("{error}");
@@ -120,7 +121,7 @@ fn load_and_serve(args: ServeArgs) -> End {
     }
 }
 
-fn end(result: Result<(), ServeError>) -> End {
+fn end(result: Result<(), ServeError>, log: &LogSink) -> End {
     let Err(error) = result else {
         return End {
             code: 0,
@@ -133,6 +134,10 @@ fn end(result: Result<(), ServeError>) -> End {
             code: 3,
             last_line: Some("Unable to access datadir, exiting abnormally"),
         },
+        ServeError::Stuck => {
+            log.flush();
+            std::process::abort();
+        }
         ServeError::Listen { .. }
         | ServeError::Member(_)
         | ServeError::Raft(_)

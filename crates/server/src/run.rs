@@ -22,7 +22,7 @@ use crate::clock::wall_ms;
 use crate::config::ServerConfig;
 use crate::core::{Core, CoreError};
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
-use crate::limits::CLOSE_PATIENCE;
+use crate::limits::{CLOSE_PATIENCE, STOP_PATIENCE};
 use crate::listener;
 use crate::log_writer::LogWriter;
 use crate::shared::Shared;
@@ -59,6 +59,10 @@ pub enum ServeError {
     /// The store has lost what it had confirmed, while the server ran.
     #[error(transparent)]
     Lost(StoreError),
+    /// The disk did not answer while the server stopped. Its threads wait there still, so the process can
+    /// only be aborted.
+    #[error("the disk does not answer; the server ends without it. Nothing acknowledged is lost")]
+    Stuck,
     /// The system refused a thread, a signal handler or entropy.
     #[error("the system refused a resource: {0}")]
     System(#[from] io::Error),
@@ -104,7 +108,10 @@ pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
     // Before the store: a server that cannot listen must not touch it.
     let listener = runtime.block_on(open_port(&config))?;
     let server = Server::start(config, listener.as_ref())?;
-    runtime.block_on(server.run(listener, stop_signal()))
+    let result = runtime.block_on(server.run(listener, stop_signal()));
+    // Not to wait for a listing that still looks at a disk.
+    runtime.shutdown_background();
+    result
 }
 
 async fn open_port(config: &ServerConfig) -> Result<Option<TcpListener>, ServeError> {
@@ -223,8 +230,13 @@ impl Server {
         }
         closing.cancel();
         self.shared.inbox.stop();
-        self.core_ended.cancelled().await;
+        // The final checkpoint included. A disk that does not answer at all would hold the core for ever.
+        let patience = STOP_PATIENCE + CLOSE_PATIENCE;
+        let ended = tokio::time::timeout(patience, self.core_ended.cancelled()).await;
         self.close_connections(tasks).await;
+        if ended.is_err() {
+            return Err(ServeError::Stuck);
+        }
         if self.core.join().is_err() {
             error!("the core thread had panicked");
         }
