@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const LOW_BITS: u32 = 56;
 const COUNTER_BITS: u32 = 16;
+const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
 
 /// Ids for the sessions that are opened on one member: the member in the high byte, then 40 bits of the
 /// wall clock at the member's start, then a counter of 16 bits that runs over into the time.
 ///
 /// Ids stay unique over restarts as long as a member opens fewer than 65 536 sessions a millisecond
-/// and its clock does not go back.
+/// and its clock does not go back. Where it did, [`SessionIds::beyond`] still keeps clear of the sessions
+/// that are open.
 #[derive(Debug)]
 pub struct SessionIds {
     member: u64,
@@ -34,9 +36,24 @@ impl SessionIds {
         })
     }
 
+    /// Starts behind each of these sessions that was opened on this member.
+    #[must_use]
+    pub fn beyond(self, sessions: impl IntoIterator<Item = i64>) -> SessionIds {
+        let mut next = self.next.into_inner() & LOW_MASK;
+        for session in sessions.into_iter().map(|session| session as u64) {
+            if session >> LOW_BITS == self.member {
+                next = next.max((session & LOW_MASK) + 1);
+            }
+        }
+        SessionIds {
+            next: AtomicU64::new(next),
+            ..self
+        }
+    }
+
     /// The next id.
     pub fn next_id(&self) -> i64 {
-        let low = self.next.fetch_add(1, Ordering::Relaxed) & ((1 << LOW_BITS) - 1);
+        let low = self.next.fetch_add(1, Ordering::Relaxed) & LOW_MASK;
         (self.member << LOW_BITS | low) as i64
     }
 }
@@ -50,6 +67,19 @@ mod tests {
         let ids = SessionIds::new(3, 0x01FF_1234_5678).expect("a member");
         assert_eq!(ids.next_id(), 0x03FF_1234_5678_0000);
         assert_eq!(ids.next_id(), 0x03FF_1234_5678_0001);
+    }
+
+    #[test]
+    fn a_clock_that_went_back_gives_no_id_of_an_open_session() {
+        let open = [
+            0x0300_0000_5000_0007,
+            0x0300_0000_4000_0000,
+            0x04FF_0000_0000_0000,
+        ];
+        let ids = SessionIds::new(3, 0x1000).expect("a member").beyond(open);
+        assert_eq!(ids.next_id(), 0x0300_0000_5000_0008);
+        let ids = SessionIds::new(3, 0x9000).expect("a member").beyond(open);
+        assert_eq!(ids.next_id(), 0x0300_0000_9000_0000);
     }
 
     #[test]

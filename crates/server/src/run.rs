@@ -167,7 +167,8 @@ impl Server {
         config: ServerConfig,
         listener: Option<&TcpListener>,
     ) -> Result<Server, ServeError> {
-        let session_ids = SessionIds::new(config.my_id, wall_ms())?;
+        let open = tree.sessions().map(|(session, _)| session);
+        let session_ids = SessionIds::new(config.my_id, wall_ms())?.beyond(open);
         let raft = RaftConfig::new(config.my_id);
         let consensus = Consensus::new(raft, recovered)?;
         let shared = Arc::new(new_shared(config, session_ids, tree)?);
