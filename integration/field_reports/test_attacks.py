@@ -149,6 +149,21 @@ def test_a_stuck_disk_costs_no_session(stuck_disk):
     assert all(watcher.exists(f"/{name}") for name in owners)
 
 
+@QUENDA
+def test_a_stop_with_a_stuck_disk_ends(stuck_disk, long):
+    if not long:
+        pytest.skip("takes as long as the server's patience; QUENDA_LONG=1")
+    server, stall = stuck_disk
+    conn = Conn(server.port)
+    conn.create("/acknowledged")
+    stall.touch()
+    conn.send(OP.CREATE, create("/undecided"))
+    assert server.stop(timeout=20) != 0
+    stall.unlink()
+    server.start()
+    assert conn.resume().exists("/acknowledged")
+
+
 def test_a_slow_reader_that_pings_lives(own_server):
     server = own_server()
     writer = Conn(server.port)
@@ -392,6 +407,26 @@ def test_logs_that_nobody_reads_stop_nothing(own_server):
     finally:
         os.close(pipe)
         os.close(end)
+
+
+@QUENDA
+def test_connections_leave_the_log_its_descriptors(own_server):
+    server = own_server(start=False)
+    plain = server.command
+    server.command = lambda: ["prlimit", "--nofile=200:200", *plain()]
+    server.start()
+    conn = Conn(server.port)
+    conn.create("/a")
+    crowd = [tcp(server.port) for _ in range(250)]
+    # Enough for several files of the log and a checkpoint.
+    for _ in range(40):
+        for _ in range(20):
+            conn.send(OP.SET_DATA, set_data("/a", os.urandom(50000)))
+        for _ in range(20):
+            conn.reply().ok()
+    for sock in crowd:
+        sock.close()
+    eventually(lambda: connections(server.port) == 1, 10, "end of the crowd")
 
 
 @QUENDA

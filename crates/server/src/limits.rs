@@ -9,6 +9,10 @@ pub const READ_BYTES: usize = 64 << 10;
 /// the core has caught up.
 pub const INBOX_BYTES: usize = 32 << 20;
 
+/// Open files that are kept for the store, where the system's limit allows twice as many: connections
+/// beyond the rest are refused, or the log could not go on.
+pub const STORE_FILES: u64 = 1024;
+
 /// How long a connection that is to be closed may take to accept its last output.
 pub const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 

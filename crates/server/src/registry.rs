@@ -9,6 +9,8 @@ use parking_lot::Mutex;
 use quenda_frontend::{CloseReason, Connection, ConnectionId};
 use tokio::sync::Notify;
 
+use crate::limits::STORE_FILES;
+
 /// One connection as the rest of the server reaches it.
 #[derive(Debug)]
 pub struct Handle {
@@ -41,16 +43,21 @@ pub enum AdmissionError {
     /// `maxCnxns` are open.
     #[error("too many connections (maxCnxns is {0})")]
     Total(u32),
+    /// More would take the descriptors that the store needs.
+    #[error("too many connections (the limit of open files leaves room for {0})")]
+    Files(u32),
 }
 
 const SHARDS: usize = 16;
 
 /// All open connections.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Registry {
     by_id: [Mutex<HashMap<u64, Arc<Handle>>>; SHARDS],
     by_session: Mutex<HashMap<i64, ConnectionId>>,
     by_address: Mutex<Addresses>,
+    /// Most connections that the limit of open files has room for.
+    files_max: u32,
 }
 
 #[derive(Debug, Default)]
@@ -59,7 +66,23 @@ struct Addresses {
     of: HashMap<IpAddr, u32>,
 }
 
+/// Connections that leave the store enough of `limit` descriptors.
+fn connections_for(limit: Option<u64>) -> u32 {
+    let room = limit.map_or(u64::MAX, |limit| limit - STORE_FILES.min(limit / 2));
+    u32::try_from(room).unwrap_or(u32::MAX)
+}
+
 impl Registry {
+    /// No connections; `files` is the limit of open files, if there is one.
+    pub fn new(files: Option<u64>) -> Registry {
+        Registry {
+            by_id: Default::default(),
+            by_session: Mutex::default(),
+            by_address: Mutex::default(),
+            files_max: connections_for(files),
+        }
+    }
+
     /// Counts a new connection, or refuses it. 0 is no bound.
     pub fn admit(
         &self,
@@ -70,6 +93,9 @@ impl Registry {
         let mut addresses = self.by_address.lock();
         if max_total != 0 && addresses.total >= max_total {
             return Err(AdmissionError::Total(max_total));
+        }
+        if addresses.total >= self.files_max {
+            return Err(AdmissionError::Files(self.files_max));
         }
         let count = addresses.of.entry(address).or_insert(0);
         if max_of_address != 0 && *count >= max_of_address {
@@ -163,7 +189,7 @@ mod tests {
 
     #[test]
     fn addresses_are_counted_and_bounded() {
-        let registry = Registry::default();
+        let registry = Registry::new(None);
         let address: IpAddr = [127, 0, 0, 1].into();
         assert_eq!(registry.admit(address, 2, 0), Ok(()));
         assert_eq!(registry.admit(address, 2, 0), Ok(()));
@@ -178,5 +204,19 @@ mod tests {
         registry.dismiss(address);
         assert_eq!(registry.admit(address, 2, 0), Ok(()));
         assert_eq!(registry.len(), 2);
+    }
+
+    #[test]
+    fn the_store_keeps_its_descriptors() {
+        let room = |limit| connections_for(Some(limit));
+        assert_eq!((room(200), room(1024), room(65_536)), (100, 512, 64_512));
+        assert_eq!(connections_for(None), u32::MAX);
+        let registry = Registry::new(Some(4));
+        let address: IpAddr = [127, 0, 0, 1].into();
+        assert_eq!(registry.admit(address, 0, 0), Ok(()));
+        assert_eq!(registry.admit(address, 0, 0), Ok(()));
+        assert_eq!(registry.admit(address, 0, 0), Err(AdmissionError::Files(2)));
+        registry.dismiss(address);
+        assert_eq!(registry.admit(address, 0, 0), Ok(()));
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use parking_lot::RwLock;
 use quenda_frontend::{ConnectionId, Growth, SessionIds, Settings, SyncMode, World};
 use quenda_tree::Tree;
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::{Semaphore, watch};
 
 use crate::clock::{Clock, wall_ms};
@@ -73,7 +74,7 @@ impl Shared {
             member: config.my_id,
             tree: RwLock::new(tree),
             watches: LockedWatches::new(watch_seed, settings.limits.watched_paths_max),
-            registry: Registry::default(),
+            registry: Registry::new(getrlimit(Resource::Nofile).current),
             inbox: Inbox::default(),
             session_ids,
             settings: Arc::new(settings),
