@@ -5,13 +5,21 @@ use std::time::Instant;
 use crate::limits::CALM_INTERVAL;
 
 /// Lets a line through when the last one is [`CALM_INTERVAL`] ago, and counts those between.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Calm {
     last: Option<Instant>,
     count: u64,
 }
 
 impl Calm {
+    /// Nothing has happened yet.
+    pub const fn new() -> Calm {
+        Calm {
+            last: None,
+            count: 0,
+        }
+    }
+
     /// It has happened once more. If it is time for a line: how often since the last one.
     pub fn turn(&mut self, now: Instant) -> Option<u64> {
         self.count += 1;
@@ -30,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_counted_and_not_repeated() {
-        let mut calm = Calm::default();
+        let mut calm = Calm::new();
         let start = Instant::now();
         assert_eq!(calm.turn(start), Some(1));
         for _ in 0..1000 {

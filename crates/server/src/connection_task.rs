@@ -1,17 +1,20 @@
 //! The task of one client connection: moves bytes between the socket and the protocol's state machine.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use parking_lot::Mutex;
 use quenda_frontend::{CloseReason, Proposals, Received, Stats};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
-use tracing::debug;
+use tracing::{debug, info};
 
+use crate::calm::Calm;
 use crate::four_letter::{Word, recognise};
 use crate::limits::{CLOSE_PATIENCE, INBOX_BYTES, READ_BYTES, WORD_PATIENCE};
 use crate::node_source::NodeSource;
@@ -38,10 +41,26 @@ pub async fn serve(stream: TcpStream, handle: Arc<Handle>, shared: Arc<Shared>) 
         touched_ms: 0,
     };
     match task.run().await {
-        Ok(reason) => debug!(peer = %task.handle.peer, %reason, "connection closed"),
+        Ok(reason) => report_close(task.handle.peer, &reason),
         Err(error) => debug!(peer = %task.handle.peer, %error, "connection lost"),
     }
     task.count();
+}
+
+/// How often clients were cut off for a fault of theirs.
+static CUT_OFF: Mutex<Calm> = Mutex::new(Calm::new());
+
+/// What has to be put right at the client is said aloud.
+fn report_close(peer: SocketAddr, reason: &CloseReason) {
+    let is_fault = matches!(
+        reason,
+        CloseReason::Frame(_) | CloseReason::ClientAhead { .. } | CloseReason::OutputFull
+    );
+    if !is_fault {
+        debug!(%peer, %reason, "connection closed");
+    } else if let Some(count) = CUT_OFF.lock().turn(std::time::Instant::now()) {
+        info!(count, %peer, %reason, "clients cut off");
+    }
 }
 
 /// Takes a connection out of the registry, also when its task panics.

@@ -69,8 +69,8 @@ pub async fn accept(
     tasks: TaskTracker,
     stop: CancellationToken,
 ) {
-    let mut refused = Calm::default();
-    let mut failed = Calm::default();
+    let mut refused = Calm::new();
+    let mut failed = Calm::new();
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,

@@ -43,7 +43,9 @@ impl Layout {
             _ => args.znodes,
         };
         if let Err(error) = layout.fill(count, args.size).await {
-            layout.remove().await?;
+            if let Err(left_over) = layout.remove().await {
+                eprintln!("quenda bench: {left_over:#}");
+            }
             return Err(error).context("cannot create the znodes");
         }
         Ok(layout)
