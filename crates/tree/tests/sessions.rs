@@ -53,6 +53,23 @@ fn open_takes_a_zxid_and_resume_does_not() {
 }
 
 #[test]
+fn a_resume_in_front_of_the_expiry_saves_the_session() {
+    let mut member = Member::new();
+    member.open(OTHER);
+    let expire = |generation| Command::ExpireSession {
+        session: OTHER,
+        generation,
+    };
+    let password = member.tree.session_password(OTHER);
+    resume(&mut member, OTHER, password);
+    let late = member.apply(&expire(1));
+    assert_eq!((late.zxid, late.session), (0, SessionEffect::None));
+    assert!(member.tree.session(OTHER).is_some());
+    let expired = member.apply(&expire(2));
+    assert_eq!(expired.session, SessionEffect::Closed { session: OTHER });
+}
+
+#[test]
 fn a_wrong_password_or_session_is_refused_and_disturbs_nobody() {
     let mut member = Member::new();
     let mut password = member.tree.session_password(SESSION);
