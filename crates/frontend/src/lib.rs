@@ -8,6 +8,7 @@
 
 mod auth;
 mod connection;
+mod estimate;
 mod fired;
 mod handshake;
 mod limits;

@@ -14,6 +14,10 @@ pub struct Limits {
     /// Bytes of the frames of such requests. At the bound nothing more is read from the socket until
     /// some are answered; one frame may exceed it. Default 4 MiB.
     pub pending_bytes_max: usize,
+    /// Bytes of the replies to reads that wait behind a write in flight, estimated when they are read. At
+    /// the bound nothing more is read from the socket until some are answered; one reply may exceed it.
+    /// Default 16 MiB.
+    pub pending_reply_bytes_max: usize,
     /// Bytes of output that the socket has not taken. At the bound no further read is served, unless one
     /// of the session's own writes is in flight behind it. Default 1 MiB.
     pub output_pause: usize,
@@ -37,6 +41,7 @@ impl Default for Limits {
             frame_max: MAX_FRAME_DEFAULT,
             pending_max: 1_000,
             pending_bytes_max: 4 << 20,
+            pending_reply_bytes_max: 16 << 20,
             output_pause: 1 << 20,
             output_max: 64 << 20,
             watched_paths_max: 1 << 20,

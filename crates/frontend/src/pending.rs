@@ -49,6 +49,8 @@ pub(crate) struct Asked {
 pub(crate) struct Waiting {
     pub asked: Asked,
     pub body: Box<[u8]>,
+    /// Bytes of the reply, about.
+    pub reply_bytes: usize,
 }
 
 impl Pending {
@@ -57,6 +59,13 @@ impl Pending {
             Pending::Write { bytes, .. } => *bytes,
             Pending::Serve(request) | Pending::Sync { request, .. } => request.body.len(),
             Pending::Answer { .. } | Pending::Unknown { .. } => 0,
+        }
+    }
+
+    fn reply_bytes(&self) -> usize {
+        match self {
+            Pending::Serve(request) | Pending::Sync { request, .. } => request.reply_bytes,
+            Pending::Write { .. } | Pending::Answer { .. } | Pending::Unknown { .. } => 0,
         }
     }
 
@@ -77,6 +86,10 @@ impl Pending {
 pub(crate) struct PendingQueue {
     items: VecDeque<Pending>,
     bytes: usize,
+    /// Bytes of the replies to the reads among them, about.
+    reply_bytes: usize,
+    /// Bytes of the largest write since the queue was empty.
+    largest_write: usize,
     /// Items that wait for a call from outside.
     awaited: usize,
 }
@@ -99,11 +112,22 @@ impl PendingQueue {
     }
 
     pub fn is_full(&self, limits: &Limits) -> bool {
-        self.items.len() >= limits.pending_max || self.bytes >= limits.pending_bytes_max
+        self.items.len() >= limits.pending_max
+            || self.bytes >= limits.pending_bytes_max
+            || self.reply_bytes >= limits.pending_reply_bytes_max
+    }
+
+    /// The most that a write in flight may have stored in one znode.
+    pub fn largest_write(&self) -> usize {
+        self.largest_write
     }
 
     pub fn push(&mut self, item: Pending) {
         self.bytes += item.bytes();
+        self.reply_bytes += item.reply_bytes();
+        if let Pending::Write { bytes, .. } = item {
+            self.largest_write = self.largest_write.max(bytes);
+        }
         self.awaited += usize::from(item.is_awaited());
         self.items.push_back(item);
     }
@@ -157,9 +181,13 @@ impl PendingQueue {
     fn pop(&mut self) -> Option<Pending> {
         let item = self.items.pop_front()?;
         self.bytes -= item.bytes();
+        self.reply_bytes -= item.reply_bytes();
         self.awaited -= usize::from(item.is_awaited());
-        if self.items.is_empty() && self.items.capacity() > KEEP_CAPACITY {
-            self.items = VecDeque::new();
+        if self.items.is_empty() {
+            self.largest_write = 0;
+            if self.items.capacity() > KEEP_CAPACITY {
+                self.items = VecDeque::new();
+            }
         }
         Some(item)
     }

@@ -4,6 +4,7 @@ use quenda_proto::frame;
 use quenda_proto::{Decode, ErrorCode, Op, Reader, records::RequestHeader};
 
 use crate::connection::{CloseReason, Connection};
+use crate::estimate;
 use crate::pending::{Asked, Pending, Waiting};
 use crate::reads::{self, ReadContext};
 use crate::world::{Proposals, SyncMode, World};
@@ -111,8 +112,12 @@ impl Connection {
         if self.pending.is_empty() {
             self.serve(asked, body, world);
         } else {
-            let body = body.into();
-            self.pending.push(Pending::Serve(Waiting { asked, body }));
+            let written = self.pending.largest_write();
+            self.pending.push(Pending::Serve(Waiting {
+                asked,
+                reply_bytes: estimate::reply_bytes(op, body, world.tree, written),
+                body: body.into(),
+            }));
         }
     }
 
@@ -130,6 +135,7 @@ impl Connection {
                 let request = Waiting {
                     asked: self.asked(op, reads::sync, xid, world),
                     body: body.into(),
+                    reply_bytes: body.len(),
                 };
                 self.pending.push(Pending::Sync {
                     request,

@@ -53,6 +53,40 @@ fn reading_stops_at_the_bytes_of_waiting_requests() {
     assert_eq!(member.replies(client).len(), 6);
 }
 
+#[test]
+fn reading_stops_at_the_expected_bytes_of_replies() {
+    let mut member = limited(Limits {
+        pending_reply_bytes_max: 300_000,
+        output_max: 1_000_000,
+        ..Limits::default()
+    });
+    let client = member.client();
+    let data = [7; 100_000];
+    // The znode is empty when the reads arrive: what the writes in front of them store counts.
+    let frames: Vec<u8> = (0..40)
+        .flat_map(|xid| match xid % 2 {
+            0 => set(xid, "/", &data),
+            _ => get(xid, "/", false),
+        })
+        .collect();
+    assert_eq!(
+        member.send(client, &frames),
+        Received::Paused(Pause::Requests)
+    );
+    assert_eq!(member.connection(client).queued(), 6);
+    let mut replies = Vec::new();
+    while replies.len() < 40 {
+        member.apply();
+        let more = member.replies(client);
+        assert!(!more.is_empty(), "{:?}", member.wants_close(client));
+        replies.extend(more);
+        // The output was taken: the client's turn again.
+        member.send(client, &[]);
+    }
+    assert!(replies.iter().map(|reply| reply.xid).eq(0..40));
+    assert_eq!(member.wants_close(client), None);
+}
+
 fn with_large_znode(member: &mut Member) -> u64 {
     let client = member.client();
     member.ok(client, &create(1, "/large"));
