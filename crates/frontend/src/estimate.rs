@@ -77,5 +77,5 @@ fn data(tree: &Tree, path: Option<&str>) -> usize {
 
 fn children(tree: &Tree, path: Option<&str>) -> usize {
     let node = path.and_then(|path| tree.get(path));
-    node.map_or(0, |node| node.child_count() as usize * NAME)
+    node.map_or(0, |node| node.child_count() * NAME)
 }

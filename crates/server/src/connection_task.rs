@@ -74,6 +74,9 @@ impl Drop for Departure {
         let mut connection = self.handle.connection.lock();
         connection.disconnected(&self.shared.watches);
         let session = connection.session();
+        // Nothing is added to a closed connection, so this is its last part of the budget.
+        connection.take_output();
+        self.shared.output.forget(&self.handle);
         drop(connection);
         self.shared.registry.remove(self.handle.id, session);
         self.shared.registry.dismiss(self.handle.peer.ip());
@@ -226,6 +229,7 @@ impl ConnectionTask {
             let received = connection.receive(&mut self.input, &world, &mut self.proposals);
             if self.output.is_empty() {
                 connection.swap_output(&mut self.output);
+                self.shared.output.note(&self.handle, &mut connection);
             }
             self.note(&connection);
             in_flight = connection.queued() > 0;
@@ -279,6 +283,7 @@ impl ConnectionTask {
                     return Ok(());
                 }
                 connection.swap_output(&mut self.output);
+                self.shared.output.note(&self.handle, &mut connection);
             }
             match self.stream.try_write(&self.output) {
                 Ok(count) => self.output.advance(count),

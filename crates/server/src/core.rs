@@ -359,7 +359,10 @@ impl Connections for Delivery<'_> {
         for change in changes.iter() {
             shared.watches.fire(&change, &mut |connection, frame, acl| {
                 if let Some(handle) = shared.registry.get(connection) {
-                    handle.connection.lock().deliver(frame, acl, tree);
+                    let mut connection = handle.connection.lock();
+                    connection.deliver(frame, acl, tree);
+                    shared.output.note(&handle, &mut connection);
+                    drop(connection);
                     self.mark(handle);
                 }
             });
@@ -376,7 +379,10 @@ impl Connections for Delivery<'_> {
         // The client may have left meanwhile: its write counts all the same.
         if let Some(handle) = self.shared.registry.get(connection) {
             let world = self.shared.world(tree);
-            handle.connection.lock().complete(applied, body, &world);
+            let mut connection = handle.connection.lock();
+            connection.complete(applied, body, &world);
+            self.shared.output.note(&handle, &mut connection);
+            drop(connection);
             self.mark(handle);
         }
     }

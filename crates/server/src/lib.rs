@@ -18,6 +18,7 @@ mod limits;
 mod listener;
 mod log_writer;
 mod node_source;
+mod output_budget;
 mod registry;
 mod run;
 mod shared;

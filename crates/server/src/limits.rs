@@ -49,3 +49,11 @@ pub const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often at most a line is logged about what clients can bring about as often as they like.
 pub const CALM_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes of output, over all connections, that clients have not taken. Above it, connections with more than
+/// [`OUTPUT_SHARE`] of it are closed when more is added: their clients do not read. (One connection alone is
+/// closed at the frontend's `output_max`.)
+pub const OUTPUT_TOTAL_MAX: usize = 512 << 20;
+
+/// Bytes of waiting output that any connection may have, whatever the sum is.
+pub const OUTPUT_SHARE: usize = 1 << 20;

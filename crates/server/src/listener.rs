@@ -125,6 +125,7 @@ fn admit(
         )),
         wake: Notify::new(),
         marked: false.into(),
+        unsent: 0.into(),
     });
     shared.registry.insert(Arc::clone(&handle));
     tasks.spawn(connection_task::serve(stream, handle, Arc::clone(shared)));

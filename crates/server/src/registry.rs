@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use quenda_frontend::{CloseReason, Connection, ConnectionId};
@@ -24,6 +24,8 @@ pub struct Handle {
     pub wake: Notify,
     /// Set while the task is to be woken at the end of the current batch of applied entries.
     pub marked: AtomicBool,
+    /// This connection's part of the [`crate::output_budget::OutputBudget`].
+    pub unsent: AtomicUsize,
 }
 
 impl Handle {

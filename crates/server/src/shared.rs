@@ -14,6 +14,7 @@ use crate::config::ServerConfig;
 use crate::four_letter::FourLetterWords;
 use crate::inbox::Inbox;
 use crate::limits::LISTINGS_MAX;
+use crate::output_budget::OutputBudget;
 use crate::registry::Registry;
 use crate::traffic::Traffic;
 use crate::watches::LockedWatches;
@@ -43,6 +44,8 @@ pub struct Shared {
     pub clock: Clock,
     /// Counters.
     pub traffic: Traffic,
+    /// Output that clients have not taken.
+    pub output: OutputBudget,
     /// The words on the client port.
     pub words: FourLetterWords,
     /// Whether sessions are taken: the member leads and knows everything committed.
@@ -81,6 +84,7 @@ impl Shared {
             config,
             clock: Clock::start(),
             traffic: Traffic::default(),
+            output: OutputBudget::default(),
             words,
             serving: watch::Sender::new(false),
             disk_full: AtomicBool::new(false),
