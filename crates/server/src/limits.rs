@@ -33,7 +33,7 @@ pub const CHECKPOINT_BYTES: usize = 4 << 20;
 /// Bytes of log in memory that bring a checkpoint about before its time, however few znodes they
 /// changed. Bounds that memory and what a restart replays; more than what a lagging member is kept,
 /// [`quenda_consensus::limits::RETAINED_LOG_BYTES`].
-pub const CHECKPOINT_LOG_BYTES: u64 = 24 << 20;
+pub const CHECKPOINT_LOG_BYTES: u64 = 16 << 20;
 
 /// How often the free space of the disk is looked at.
 pub const DISK_INTERVAL: Duration = Duration::from_millis(200);

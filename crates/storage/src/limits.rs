@@ -8,16 +8,20 @@ pub const GROWTH_RESERVE_BYTES: u64 = 128 << 20;
 pub const GROWTH_RESERVE_FRACTION: u64 = 4;
 
 /// Memtables of all column families together; a flush starts at the bound. Smaller on a small disk.
-pub const MEMTABLE_BYTES: u64 = 32 << 20;
+pub const MEMTABLE_BYTES: u64 = 64 << 20;
 
-/// Memtable of the log and of the znodes, each; a flush starts at the bound.
-pub const LARGE_MEMTABLE_BYTES: u64 = 16 << 20;
+/// Memtable of the log; a flush starts at the bound. Larger than what the log grows to between two
+/// checkpoints, so that most entries are cut off before they would be flushed.
+pub const LOG_MEMTABLE_BYTES: u64 = 32 << 20;
+
+/// Memtable of the znodes; a flush starts at the bound.
+pub const NODES_MEMTABLE_BYTES: u64 = 16 << 20;
 
 /// Memtable of each other column family.
 pub const SMALL_MEMTABLE_BYTES: u64 = 2 << 20;
 
 /// The write-ahead log; beyond it the oldest memtables are flushed. Smaller on a small disk.
-pub const WAL_BYTES: u64 = 64 << 20;
+pub const WAL_BYTES: u64 = 96 << 20;
 
 /// Memtables and write-ahead log are scaled down to this part of the disk.
 pub const DISK_FRACTION_OF_BUFFERS: u64 = 32;

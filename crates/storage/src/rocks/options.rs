@@ -29,7 +29,8 @@ pub(super) fn table_name(table: Table) -> &'static str {
 #[derive(Clone, Copy)]
 pub(super) struct Buffers {
     memtables: usize,
-    large: usize,
+    log: usize,
+    nodes: usize,
     small: usize,
     wal: u64,
 }
@@ -40,7 +41,8 @@ impl Buffers {
         let scaled = |bytes: u64| bytes.min(bound).max(limits::LEAST_BUFFER_BYTES);
         Buffers {
             memtables: scaled(limits::MEMTABLE_BYTES) as usize,
-            large: scaled(limits::LARGE_MEMTABLE_BYTES) as usize,
+            log: scaled(limits::LOG_MEMTABLE_BYTES) as usize,
+            nodes: scaled(limits::NODES_MEMTABLE_BYTES) as usize,
             small: scaled(limits::SMALL_MEMTABLE_BYTES) as usize,
             wal: scaled(limits::WAL_BYTES),
         }
@@ -81,7 +83,7 @@ pub(super) fn column_families(buffers: Buffers) -> Vec<ColumnFamilyDescriptor> {
     let cache = Cache::new_lru_cache(limits::BLOCK_CACHE_BYTES);
     let state = Table::ALL.into_iter().map(|table| {
         let size = match table {
-            Table::Nodes => buffers.large,
+            Table::Nodes => buffers.nodes,
             Table::Sessions | Table::Acls | Table::Meta => buffers.small,
         };
         let mut options = column_family(&cache, size);
@@ -90,7 +92,7 @@ pub(super) fn column_families(buffers: Buffers) -> Vec<ColumnFamilyDescriptor> {
     });
     let raft_meta = column_family(&cache, buffers.small);
     let families = [
-        ColumnFamilyDescriptor::new(LOG, log_family(&cache, buffers.large)),
+        ColumnFamilyDescriptor::new(LOG, log_family(&cache, buffers.log)),
         ColumnFamilyDescriptor::new(RAFT_META, raft_meta),
     ];
     families.into_iter().chain(state).collect()
