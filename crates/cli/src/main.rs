@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 /// Takes less memory and time than the system's allocator under the server's load: many short buffers of
-/// a few kilobytes on several threads.
+/// a few kilobytes on several threads. Figures: docs/adr/0009-mimalloc.md.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -51,8 +51,12 @@ impl Member {
     }
 
     /// Queues encoded commands for the log.
-    pub fn submit(&mut self, commands: &[u8]) {
-        self.queue.extend_from_slice(commands);
+    pub fn submit(&mut self, commands: BytesMut) {
+        if self.queue.is_empty() {
+            self.queue = commands;
+        } else {
+            self.queue.extend_from_slice(&commands);
+        }
     }
 
     /// Queues a command of the member itself.

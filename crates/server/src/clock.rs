@@ -22,6 +22,15 @@ impl Clock {
     }
 }
 
+/// One moment by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// Monotonic milliseconds since the server's start.
+    pub now_ms: u64,
+    /// Milliseconds since 1970.
+    pub time_ms: i64,
+}
+
 /// Milliseconds since 1970.
 pub fn wall_ms() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {

@@ -15,7 +15,7 @@ use quenda_tree::{Applied, Changes, SessionEffect, Tree};
 use tracing::{error, info, warn};
 
 use crate::checkpointer::Checkpointer;
-use crate::clock::wall_ms;
+use crate::clock::{Moment, wall_ms};
 use crate::connection_task::wake;
 use crate::inbox::Arrivals;
 use crate::limits::{
@@ -117,7 +117,7 @@ impl Core {
         // What comes once a stop was asked for is left out, all of it, so that a loaded server comes to an
         // end. Those connections are closed with the fate of their writes unknown.
         if !arrivals.commands.is_empty() && self.stopping.is_none() {
-            self.member.submit(&arrivals.commands);
+            self.member.submit(arrivals.commands);
         }
         if arrivals.persisted != 0 {
             self.member.persisted(arrivals.persisted);
@@ -136,10 +136,16 @@ impl Core {
 
     /// Everything up to this index is in a durable checkpoint: the log below it can go.
     fn cut_log(&mut self, index: u64) {
-        let alone = self.member.membership().voters.len() == 1;
-        let retain = if alone { 0 } else { RETAINED_LOG_BYTES };
-        let through = self.member.compact(index, retain);
+        let through = self.member.compact(index, self.log_retained());
         self.checkpointer.cut_log(through);
+    }
+
+    /// Bytes of log that stay behind a checkpoint for members that lag.
+    fn log_retained(&self) -> u64 {
+        match self.member.membership().voters.len() {
+            1 => 0,
+            _ => RETAINED_LOG_BYTES,
+        }
     }
 
     fn tick_if_due(&mut self) {
@@ -228,6 +234,7 @@ impl Core {
         let mut tree = shared.tree.write();
         let mut delivery = Delivery {
             shared: &shared,
+            moment: shared.moment(),
             woken: &mut self.woken,
             expired: &mut self.expired,
         };
@@ -269,7 +276,8 @@ impl Core {
         let status = self.member.status();
         let behind = status.applied > self.checkpointed;
         // A complete one copies the whole tree: while the store fails, not more often than it has to.
-        let early = (dirty >= CHECKPOINT_BYTES || status.window_bytes >= CHECKPOINT_LOG_BYTES)
+        let log_max = self.log_retained() + CHECKPOINT_LOG_BYTES;
+        let early = (dirty >= CHECKPOINT_BYTES || status.window_bytes >= log_max)
             && !self.shared.is_checkpoint_lost();
         let due = behind && (early || now >= self.next_checkpoint);
         if due {
@@ -332,6 +340,8 @@ fn report_expired(sessions: &mut Vec<i64>) {
 /// The connections as apply reaches them.
 struct Delivery<'a> {
     shared: &'a Shared,
+    /// When the batch of entries was begun.
+    moment: Moment,
     woken: &'a mut Vec<Arc<Handle>>,
     /// Sessions that timed out, to be named in the log.
     expired: &'a mut Vec<i64>,
@@ -378,7 +388,7 @@ impl Connections for Delivery<'_> {
         }
         // The client may have left meanwhile: its write counts all the same.
         if let Some(handle) = self.shared.registry.get(connection) {
-            let world = self.shared.world(tree);
+            let world = self.shared.world_at(tree, self.moment);
             let mut connection = handle.connection.lock();
             connection.complete(applied, body, &world);
             self.shared.output.note(&handle, &mut connection);

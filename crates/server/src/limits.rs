@@ -31,9 +31,9 @@ pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 pub const CHECKPOINT_BYTES: usize = 4 << 20;
 
 /// Bytes of log in memory that bring a checkpoint about before its time, however few znodes they
-/// changed. Bounds that memory and what a restart replays; more than what a lagging member is kept,
-/// [`quenda_consensus::limits::RETAINED_LOG_BYTES`].
-pub const CHECKPOINT_LOG_BYTES: u64 = 16 << 20;
+/// changed, on top of what is kept for members that lag
+/// ([`quenda_consensus::limits::RETAINED_LOG_BYTES`]). Bounds that memory and what a restart replays.
+pub const CHECKPOINT_LOG_BYTES: u64 = 12 << 20;
 
 /// How often the free space of the disk is looked at.
 pub const DISK_INTERVAL: Duration = Duration::from_millis(200);

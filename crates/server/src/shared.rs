@@ -9,7 +9,7 @@ use quenda_tree::Tree;
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::{Semaphore, watch};
 
-use crate::clock::{Clock, wall_ms};
+use crate::clock::{Clock, Moment, wall_ms};
 use crate::config::ServerConfig;
 use crate::four_letter::FourLetterWords;
 use crate::inbox::Inbox;
@@ -104,6 +104,19 @@ impl Shared {
 
     /// The surroundings of a connection, with the tree locked by the caller.
     pub fn world<'a>(&'a self, tree: &'a Tree) -> World<'a> {
+        self.world_at(tree, self.moment())
+    }
+
+    /// The time by both clocks.
+    pub fn moment(&self) -> Moment {
+        Moment {
+            now_ms: self.clock.now_ms(),
+            time_ms: wall_ms(),
+        }
+    }
+
+    /// As [`Self::world`], at a moment that was taken before: one for a whole batch of entries.
+    pub fn world_at<'a>(&'a self, tree: &'a Tree, moment: Moment) -> World<'a> {
         World {
             tree,
             watches: &self.watches,
@@ -112,8 +125,8 @@ impl Shared {
             serving: self.is_serving() && !self.is_log_failing(),
             growth: self.growth(),
             sync: SyncMode::Marker,
-            now_ms: self.clock.now_ms(),
-            time_ms: wall_ms(),
+            now_ms: moment.now_ms,
+            time_ms: moment.time_ms,
         }
     }
 

@@ -8,11 +8,11 @@ pub const GROWTH_RESERVE_BYTES: u64 = 128 << 20;
 pub const GROWTH_RESERVE_FRACTION: u64 = 4;
 
 /// Memtables of all column families together; a flush starts at the bound. Smaller on a small disk.
-pub const MEMTABLE_BYTES: u64 = 64 << 20;
+pub const MEMTABLE_BYTES: u64 = 40 << 20;
 
 /// Memtable of the log; a flush starts at the bound. Larger than what the log grows to between two
 /// checkpoints, so that most entries are cut off before they would be flushed.
-pub const LOG_MEMTABLE_BYTES: u64 = 32 << 20;
+pub const LOG_MEMTABLE_BYTES: u64 = 24 << 20;
 
 /// Memtable of the znodes; a flush starts at the bound.
 pub const NODES_MEMTABLE_BYTES: u64 = 16 << 20;
