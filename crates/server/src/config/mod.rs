@@ -3,17 +3,21 @@
 //! [`ServerConfig::load`] is the whole interface. What the server does with each key stands in [`keys`]; nothing else
 //! of the server reads files of settings or the environment.
 
+#[cfg(test)]
+mod ensemble_tests;
 pub mod keys;
+mod members;
 pub mod properties;
 mod remark;
 mod resolve;
-mod servers;
 mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
+
+use quenda_tree::ensemble::Server;
 
 pub use remark::{ConfigError, Level, Remark};
 pub use settings::Environment;
@@ -47,7 +51,8 @@ pub struct ServerConfig {
     pub client_port_listen_backlog: Option<u32>,
     /// Four-letter words to answer, as text; `None` if not set. `4lw.commands.whitelist`.
     pub four_letter_whitelist: Option<String>,
-    /// Whether read-only mode is on, which allows the word `isro`. `readonlymode.enabled`.
+    /// Whether a member without a quorum serves reads to clients that ask for it; allows the word `isro`.
+    /// `readonlymode.enabled`.
     pub read_only_mode: bool,
     /// `super:` and the digest of the super user's name and password. `DigestAuthenticationProvider.superDigest`.
     pub super_digest: Option<String>,
@@ -69,8 +74,24 @@ pub struct ServerConfig {
     /// Schemes of which a client must prove an identity of one before it may do anything, each with a provider; empty
     /// to demand none. `enforce.auth.enabled`, `enforce.auth.schemes`.
     pub enforce_auth_schemes: Vec<String>,
-    /// The member's id, 1 to 127 or 129 to 254: the file `myid` in the data directory, else the `server.N` line, else 1.
+    /// Whether every read waits until it is sure to see all writes acknowledged before it was asked.
+    /// `quenda.linearizableReads`.
+    pub linearizable_reads: bool,
+    /// The member's id, 1 to 127 or 129 to 254: the file `myid` in the data directory; for a member that runs alone
+    /// else the `server.N` line, else 1.
     pub my_id: u64,
+    /// The servers to found the ensemble with, by rising id; this member is among them. Empty if this member runs
+    /// alone. Once there is an ensemble, the replicated configuration counts, not this one. `server.N`.
+    pub ensemble: Vec<Server>,
+    /// Whether this member has no vote, by its line in `ensemble`; false if it runs alone.
+    pub observer: bool,
+    /// Where to listen for the other members: host (`None` for all addresses) and port. Empty if this member runs
+    /// alone. The addresses of its line in `ensemble`, `quorumListenOnAllIPs`.
+    pub quorum_listen: Vec<(Option<String>, u16)>,
+    /// Ticks that a member has to connect and catch up; 0 if it runs alone. Shown, without effect. `initLimit`.
+    pub init_limit: u32,
+    /// Ticks that a follower may lag; 0 if it runs alone. Shown, without effect. `syncLimit`.
+    pub sync_limit: u32,
 }
 
 /// Settings from the command line; each one that is given wins over the file.
@@ -100,17 +121,24 @@ pub struct Overrides {
     pub four_letter_whitelist: Option<String>,
     /// See [`ServerConfig::my_id`].
     pub my_id: Option<u64>,
+    /// Ids and values of `server.N` lines; if there are any, those of files count for nothing.
+    pub servers: Vec<(String, String)>,
     /// `-Dname=value` options: keys of the file, or names of Java options. The fields above win over them, they win
     /// over the file.
     pub properties: Vec<(String, String)>,
 }
 
 /// What a start without a file takes for what no flag says.
-const WITHOUT_FILE: [(&str, &str); 3] = [
-    ("clientPort", "2181"),
+const WITHOUT_FILE: [(&str, &str); 5] = [
+    (DEFAULT_CLIENT_PORT, "2181"),
     ("dataDir", "./quenda-data"),
     ("tickTime", "2000"),
+    ("initLimit", "10"),
+    ("syncLimit", "5"),
 ];
+
+/// Not a key of the file: the client port if neither a key nor a `server.N` line names one.
+const DEFAULT_CLIENT_PORT: &str = "default clientPort";
 
 impl ServerConfig {
     /// Reads a `zoo.cfg`; [`load`](Self::load) without flags.
@@ -178,6 +206,12 @@ impl Default for ServerConfig {
 impl Overrides {
     /// Writes the flags over what the file says, in the file's own terms.
     fn add_to(&self, settings: &mut settings::Settings) {
+        if !self.servers.is_empty() {
+            settings.remove_family("server.");
+        }
+        for (id, line) in &self.servers {
+            settings.set(format!("server.{id}"), line.trim());
+        }
         let mut set = |name, value: Option<String>| {
             if let Some(value) = value {
                 settings.set(name, value);

@@ -1,13 +1,14 @@
 //! From text to typed, checked settings.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::keys;
+use quenda_tree::ensemble::Server;
+
+use super::members::Members;
 use super::remark::{ConfigError, Remark};
-use super::servers::{self, ServerLine};
 use super::settings::Settings;
-use super::{Overrides, ServerConfig};
+use super::{DEFAULT_CLIENT_PORT, Overrides, ServerConfig};
+use super::{keys, members};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 2] = ["digest", "ip"];
@@ -21,10 +22,13 @@ const GREATEST_NUMBER: i64 = i32::MAX as i64;
 /// The least request bound with which a client can still open a session.
 const LEAST_FRAME: i64 = 64;
 
+/// The host that an address without one stands for.
+const ANY: &str = "0.0.0.0";
+
 /// Reads settings one by one and keeps what there is to remark.
-struct Reader<'a> {
-    settings: &'a Settings,
-    remarks: &'a mut Vec<Remark>,
+pub(super) struct Reader<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) remarks: &'a mut Vec<Remark>,
 }
 
 /// Builds the configuration.
@@ -41,11 +45,19 @@ pub(super) fn resolve(
     reader.demand_directories([Some(&data_dir), data_log_dir.as_ref()])?;
     let tick_time_ms = reader.tick_time()?;
     let (min_session_timeout_ms, max_session_timeout_ms) = reader.session_bounds(tick_time_ms)?;
-    let line = reader.only_server_line()?;
-    let my_id = reader.my_id(overrides.my_id, &data_dir, line.as_ref())?;
+    let Members {
+        my_id,
+        own,
+        ensemble,
+        observer,
+        quorum_listen,
+        init_limit,
+        sync_limit,
+    } = members::resolve(&mut reader, overrides.my_id, &data_dir)?;
     let by_flags = overrides.client_port.is_some() || overrides.client_address.is_some();
-    let own_line = line.filter(|line| line.id == my_id && !by_flags);
-    let (client_address, client_port) = reader.client(own_line)?;
+    // Whom the ensemble's configuration tells of a client address must be able to use it.
+    let own = own.filter(|_| !by_flags || !ensemble.is_empty());
+    let (client_address, client_port) = reader.client(own)?;
     Ok(ServerConfig {
         client_port,
         client_address,
@@ -84,7 +96,13 @@ pub(super) fn resolve(
         )?,
         sessionless_timeout_ms: reader.loose("nio.sessionlessCnxnTimeout", 1, GREATEST_NUMBER)?,
         enforce_auth_schemes: reader.enforced_schemes()?,
+        linearizable_reads: reader.is_true("quenda.linearizableReads"),
         my_id,
+        ensemble,
+        observer,
+        quorum_listen,
+        init_limit,
+        sync_limit,
     })
 }
 
@@ -142,64 +160,15 @@ impl Reader<'_> {
         Ok((least, greatest))
     }
 
-    fn only_server_line(&self) -> Result<Option<ServerLine>, ConfigError> {
-        let lines = self
-            .settings
-            .family("server.")
-            .map(|(id, value)| servers::parse(id, value));
-        let lines = lines
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(ConfigError::Invalid)?;
-        match lines.as_slice() {
-            [] => Ok(None),
-            [line] if line.observer => Err(ConfigError::invalid(
-                "Observers w/o participants is an invalid configuration",
-            )),
-            [line] => Ok(Some(line.clone())),
-            several => Err(ConfigError::invalid(format!(
-                "{} server.N lines: this version does not support ensembles yet, only one member",
-                several.len()
-            ))),
-        }
-    }
-
-    fn my_id(
-        &self,
-        given: Option<u64>,
-        data_dir: &Path,
-        line: Option<&ServerLine>,
-    ) -> Result<u64, ConfigError> {
-        let id = match given {
-            Some(id) => id,
-            None => read_my_id(&data_dir.join("myid"))?
-                .or(line.map(|line| line.id))
-                .unwrap_or(1),
-        };
-        // The id is the first byte of session ids: 0, and what marks containers and TTL znodes, cannot be one.
-        if !matches!(id, 1..=0x7f | 0x81..=0xfe) {
-            return Err(ConfigError::invalid(format!(
-                "serverid {id} cannot number sessions: use 1 to 127 or 129 to 254"
-            )));
-        }
-        Ok(id)
-    }
-
     /// Address and port for clients, from the keys or, if it is this member's, from the `server.N` line.
-    fn client(
-        &self,
-        own_line: Option<ServerLine>,
-    ) -> Result<(Option<String>, Option<u16>), ConfigError> {
+    fn client(&self, own: Option<Server>) -> Result<(Option<String>, Option<u16>), ConfigError> {
         let address = self
             .settings
             .get("clientPortAddress")
             .filter(|address| !address.is_empty())
             .map(str::to_owned);
-        let port = self
-            .settings
-            .get("clientPort")
-            .map(|text| port("clientPort", text))
-            .transpose()?;
-        if address.is_some() && port.is_none() {
+        let port = self.client_port("clientPort")?;
+        if address.is_some() && port.is_none() && self.settings.get(DEFAULT_CLIENT_PORT).is_none() {
             return Err(ConfigError::invalid(
                 "clientPortAddress is set but clientPort is not set",
             ));
@@ -211,17 +180,20 @@ impl Reader<'_> {
                 "secureClientPortAddress is set but secureClientPort is not set",
             ));
         }
-        let Some(ServerLine {
+        let Some(Server {
             id,
             client: Some((host, line_port)),
             ..
-        }) = own_line
+        }) = own
         else {
-            return Ok((address, port));
+            let default = self.client_port(DEFAULT_CLIENT_PORT)?;
+            return Ok((address, port.or(default)));
         };
-        let address = address.unwrap_or_else(|| servers::ANY.to_owned());
+        let address = address.unwrap_or_else(|| ANY.to_owned());
         match port {
-            Some(port) if port != line_port || (address != host && !is_wildcard(&address)) => {
+            Some(port)
+                if port != line_port || (address != host && !members::is_wildcard(&address)) =>
+            {
                 Err(ConfigError::invalid(format!(
                     "client address for this server (id = {id}) in static config file is {address}:{port}, but in its \
                      server line it is {host}:{line_port}"
@@ -229,6 +201,11 @@ impl Reader<'_> {
             }
             _ => Ok((Some(host), Some(line_port))),
         }
+    }
+
+    fn client_port(&self, name: &str) -> Result<Option<u16>, ConfigError> {
+        let text = self.settings.get(name);
+        text.map(|text| port(name, text)).transpose()
     }
 
     fn enforced_schemes(&mut self) -> Result<Vec<String>, ConfigError> {
@@ -275,14 +252,14 @@ impl Reader<'_> {
     }
 
     /// A number that ZooKeeper's own parser reads: decimal, or the start fails.
-    fn strict(&self, name: &str) -> Result<i32, ConfigError> {
+    pub(super) fn strict(&self, name: &str) -> Result<i32, ConfigError> {
         let text = self.settings.get_or_default(name);
         text.parse()
             .map_err(|_| ConfigError::invalid(format!("{name}: {text} is not a number")))
     }
 
     /// A strict number in which everything below zero means zero.
-    fn strict_count(&self, name: &str) -> Result<u32, ConfigError> {
+    pub(super) fn strict_count(&self, name: &str) -> Result<u32, ConfigError> {
         Ok(u32::try_from(self.strict(name)?).unwrap_or(0))
     }
 
@@ -315,7 +292,7 @@ impl Reader<'_> {
     }
 
     /// A boolean for which anything but `true` and `false` stops the start.
-    fn strict_bool(&self, name: &str) -> Result<bool, ConfigError> {
+    pub(super) fn strict_bool(&self, name: &str) -> Result<bool, ConfigError> {
         let text = self.settings.get_or_default(name);
         match text.to_ascii_lowercase().as_str() {
             "true" => Ok(true),
@@ -349,10 +326,6 @@ fn no_provider(key: &str, scheme: &str) -> ConfigError {
     ))
 }
 
-fn is_wildcard(address: &str) -> bool {
-    matches!(address, "0.0.0.0" | "::" | "[::]" | "*")
-}
-
 fn port(name: &str, text: &str) -> Result<u16, ConfigError> {
     text.parse()
         .map_err(|_| ConfigError::invalid(format!("{name}: {text} is not a port")))
@@ -379,19 +352,6 @@ fn decode(text: &str) -> Option<i64> {
     i64::from_str_radix(digits, radix)
         .ok()
         .map(|value| sign * value)
-}
-
-/// The id in a `myid` file, `None` if there is no file. Only the first line counts, and it must be a bare number.
-fn read_my_id(path: &Path) -> Result<Option<u64>, ConfigError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(ConfigError::unreadable(path, error)),
-    };
-    let line = text.lines().next().unwrap_or_default();
-    line.parse()
-        .map(Some)
-        .map_err(|_| ConfigError::invalid(format!("serverid {line} is not a number")))
 }
 
 #[cfg(test)]

@@ -74,6 +74,11 @@ impl Settings {
         members.map(|(rest, value)| (rest, value.as_str()))
     }
 
+    /// Takes away the keys that begin with `beginning`.
+    pub(super) fn remove_family(&mut self, beginning: &str) {
+        self.values.retain(|name, _| !name.starts_with(beginning));
+    }
+
     /// Adds the pairs of a file.
     pub(super) fn add_file(
         &mut self,

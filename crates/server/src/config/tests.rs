@@ -87,7 +87,13 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         container_max_never_used_ms: 300_000,
         sessionless_timeout_ms: 10_000,
         enforce_auth_schemes: Vec::new(),
+        linearizable_reads: false,
         my_id: 1,
+        ensemble: Vec::new(),
+        observer: false,
+        quorum_listen: Vec::new(),
+        init_limit: 0,
+        sync_limit: 0,
     };
     let (config, remarks) = case.load().expect("accepted");
     assert_eq!(config, expected);
@@ -120,7 +126,7 @@ fn every_honoured_key_arrives() {
          enforceQuota=TRUE\nreconfigEnabled=true\nznode.container.checkIntervalMs=12\n\
          znode.container.maxPerMinute=13\nznode.container.maxNeverUsedIntervalMs=0\n\
          nio.sessionlessCnxnTimeout=14\n\
-         enforce.auth.enabled=true\nenforce.auth.schemes=ip\n",
+         enforce.auth.enabled=true\nenforce.auth.schemes=ip\nquenda.linearizableReads=true\n",
     );
     let data_dir = config.folder.path().to_owned();
     let expected = ServerConfig {
@@ -147,7 +153,13 @@ fn every_honoured_key_arrives() {
         container_max_never_used_ms: 0,
         sessionless_timeout_ms: 14,
         enforce_auth_schemes: vec!["ip".to_owned()],
+        linearizable_reads: true,
         my_id: 1,
+        ensemble: Vec::new(),
+        observer: false,
+        quorum_listen: Vec::new(),
+        init_limit: 0,
+        sync_limit: 0,
     };
     assert_eq!(config.config(), expected);
 }
@@ -196,10 +208,6 @@ fn a_wrong_file_is_refused_in_zookeepers_words() {
             "dataDir=DIR\nserver.1=h:1:2:observer",
             "Observers w/o participants is an invalid configuration",
         ),
-        (
-            "dataDir=DIR\nserver.1=a:1:2\nserver.2=b:1:2",
-            "2 server.N lines: this version does not support ensembles yet, only one member",
-        ),
     ];
     for (text, expected) in cases {
         assert_eq!(Case::new(text).refusal(), expected, "{text}");
@@ -243,7 +251,7 @@ fn a_file_that_cannot_be_read_or_parsed_is_named() {
 #[test]
 fn keys_without_effect_are_named_by_weight() {
     let case = Case::with(
-        "initLimit=5\nadmin.enableServer=false\naudit.enable=true\naudit.impl.class=x.Y\nmaxClientCnxns=1\n\
+        "initLimit=5\ncnxTimeout=1\nleaderServes=no\nadmin.enableServer=false\naudit.enable=true\naudit.impl.class=x.Y\nmaxClientCnxns=1\n\
          snapCount=100000\nfrobnicate=1\nssl.quorum.keyStore.location=/k\nrequestThrottleLimit=3\n",
     );
     let mut seen: Vec<(Level, String)> = case
@@ -261,8 +269,9 @@ fn keys_without_effect_are_named_by_weight() {
         (Level::Info, "admin.enableServer"),
         (Level::Warn, "audit.enable"),
         (Level::Info, "audit.impl.class"),
+        (Level::Info, "cnxTimeout"),
         (Level::Info, "frobnicate"),
-        (Level::Info, "initLimit"),
+        (Level::Warn, "leaderServes"),
         (Level::Info, "request_throttle_max_requests"),
         (Level::Info, "ssl.quorum.keyStore.location"),
     ];
