@@ -149,6 +149,21 @@ pub enum StoreError {
     /// Reopening failed; it may be tried again.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// An image that was never made here, or has been dropped.
+    #[error("there is no image of entry {index}")]
+    ImageGone {
+        /// The entry it would belong to.
+        index: u64,
+    },
+    /// An image, or a piece of one, that this store cannot take. Nothing was changed.
+    #[error("the image cannot be taken: {0}")]
+    ImageRefused(String),
+    /// A received file does not have its checksum. It has been emptied and is to be sent again.
+    #[error("the file {0} of the image arrived damaged")]
+    ImageDamaged(String),
+    /// The files of an image cannot be made, read or written. The store itself is not affected.
+    #[error("the files of an image cannot be made, read or written: {0}")]
+    ImageIo(String),
     /// Entries that had been reported durable are gone. The member must stop: going on would break its
     /// promises to the others.
     #[error(

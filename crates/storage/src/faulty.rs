@@ -1,11 +1,14 @@
 use std::io;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
-use quenda_consensus::{LogBatch, Recovered};
+use quenda_consensus::{HardState, LogBatch, Recovered};
 
 use crate::checkpoint::Checkpoint;
+use crate::content::{Content, Write};
 use crate::error::StoreError;
-use crate::image::{Image, Write};
+use crate::image::{ImageInfo, ImageReceiver};
+use crate::simulated::Images;
 use crate::space::Space;
 use crate::store::{Reopened, RowVisitor, Store};
 
@@ -24,13 +27,14 @@ pub enum Fault {
 /// drops what lies in the cache.
 pub struct FaultyStore {
     state: Mutex<State>,
+    images: Images,
 }
 
 struct State {
     /// What a crash leaves.
-    durable: Image,
+    durable: Content,
     /// What the running process sees.
-    current: Image,
+    current: Content,
     /// Written, in order, but not durable.
     unsynced: Vec<Write>,
     /// Writes and syncs so far.
@@ -45,12 +49,12 @@ struct State {
 impl FaultyStore {
     /// A store that holds `start`, durably.
     pub fn new(start: Recovered) -> FaultyStore {
-        let image = Image::new(start);
+        let content = Content::new(start);
         FaultyStore {
             state: Mutex::new(State {
-                promised: image.marks().last,
-                durable: image.clone(),
-                current: image,
+                promised: content.marks().last,
+                durable: content.clone(),
+                current: content,
                 unsynced: Vec::new(),
                 writes: 0,
                 fault: None,
@@ -60,6 +64,7 @@ impl FaultyStore {
                     total_bytes: u64::MAX,
                 },
             }),
+            images: Images::default(),
         }
     }
 
@@ -84,6 +89,7 @@ impl FaultyStore {
         let mut state = self.state.lock();
         state.keep_unsynced(keep);
         state.restart();
+        self.images.crash();
     }
 
     /// Sets what [`Store::space`] reports.
@@ -208,6 +214,47 @@ impl Store for FaultyStore {
             checkpoint_index: marks.checkpoint,
             checkpoint_lost: marks.checkpoint < written,
         })
+    }
+
+    fn make_image(&self) -> Result<ImageInfo, StoreError> {
+        let state = self.state.lock();
+        state.check_usable()?;
+        self.images.make(&state.current)
+    }
+
+    fn read_image(
+        &self,
+        index: u64,
+        file: u32,
+        offset: u64,
+        max: usize,
+    ) -> Result<Bytes, StoreError> {
+        self.images.read(index, file, offset, max)
+    }
+
+    fn drop_images(&self, keep: Option<u64>) {
+        self.images.drop_made(keep);
+    }
+
+    fn receive_image(&self, manifest: &[u8]) -> Result<Box<dyn ImageReceiver>, StoreError> {
+        let state = self.state.lock();
+        self.images.receive(manifest, &state.current)
+    }
+
+    fn install_image(
+        &self,
+        index: u64,
+        term: u64,
+        hard_state: HardState,
+    ) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        let content = self
+            .images
+            .installed((index, term), &state.current, hard_state)?;
+        state.write(Write::Install(Box::new(content)))?;
+        state.settle();
+        self.images.clear_incoming();
+        Ok(())
     }
 
     fn space(&self) -> io::Result<Space> {

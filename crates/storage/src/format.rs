@@ -154,24 +154,32 @@ pub(crate) fn decode_u32(row: &[u8]) -> Result<u32, BadRow> {
     row.end(value)
 }
 
-struct Cursor<'a>(&'a [u8]);
+/// Reads fields off the front.
+pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], BadRow> {
         let (head, rest) = self.0.split_first_chunk().ok_or(BadRow)?;
         self.0 = rest;
         Ok(*head)
     }
 
-    fn u8(&mut self) -> Result<u8, BadRow> {
+    /// The next `len` bytes as they are.
+    pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], BadRow> {
+        let (head, rest) = self.0.split_at_checked(len).ok_or(BadRow)?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, BadRow> {
         Ok(u8::from_be_bytes(self.take()?))
     }
 
-    fn u32(&mut self) -> Result<u32, BadRow> {
+    pub(crate) fn u32(&mut self) -> Result<u32, BadRow> {
         Ok(u32::from_be_bytes(self.take()?))
     }
 
-    fn u64(&mut self) -> Result<u64, BadRow> {
+    pub(crate) fn u64(&mut self) -> Result<u64, BadRow> {
         Ok(u64::from_be_bytes(self.take()?))
     }
 
@@ -183,7 +191,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn end<T>(self, value: T) -> Result<T, BadRow> {
+    pub(crate) fn end<T>(self, value: T) -> Result<T, BadRow> {
         self.0.is_empty().then_some(value).ok_or(BadRow)
     }
 }

@@ -10,6 +10,7 @@
 //! fails and crashes on command; both serve tests and the simulator. One contract test covers all three.
 
 mod checkpoint;
+mod content;
 mod error;
 mod faulty;
 mod format;
@@ -17,12 +18,14 @@ mod image;
 pub mod limits;
 mod memory;
 mod rocks;
+mod simulated;
 mod space;
 mod store;
 
 pub use checkpoint::{Checkpoint, RowBatch};
 pub use error::{OpenError, StoreError};
 pub use faulty::{Fault, FaultyStore};
+pub use image::{ImageInfo, ImageReceiver};
 pub use memory::MemoryStore;
 pub use rocks::{OpenOptions, RocksStore};
 pub use space::{Space, SpaceLevel};

@@ -35,3 +35,10 @@ pub const BLOCK_CACHE_BYTES: usize = 8 << 20;
 
 /// Bytes read ahead when the tree is loaded.
 pub const LOAD_READAHEAD_BYTES: usize = 4 << 20;
+
+/// The largest piece of an image that is read or asked for at once.
+pub const IMAGE_CHUNK_BYTES: usize = 1 << 20;
+
+/// The list of an image's files. It travels inside a message of raft. An image with more files than it can
+/// name is not made.
+pub const IMAGE_MANIFEST_BYTES: usize = 64 << 10;

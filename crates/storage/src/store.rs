@@ -1,10 +1,12 @@
 use std::io;
 
-use quenda_consensus::{LogBatch, Recovered};
+use bytes::Bytes;
+use quenda_consensus::{HardState, LogBatch, Recovered};
 use quenda_tree::{LoadError, Loader, Table, Tree};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::StoreError;
+use crate::image::{ImageInfo, ImageReceiver};
 use crate::space::Space;
 
 /// What was found when a store was opened again after a failed write.
@@ -73,6 +75,54 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Open`] while the cause persists; [`StoreError::LostEntries`].
     fn reopen(&self) -> Result<Reopened, StoreError>;
+
+    /// Makes an image of the stored checkpoint: a new one, or the one that is there if it belongs to the
+    /// same entry. Reading and writing go on meanwhile; only checkpoints and cuts of the log wait. It stays
+    /// until [`Store::drop_images`] or the end of the process.
+    ///
+    /// # Errors
+    /// [`StoreError::ImageIo`]; [`StoreError::ImageRefused`] when this store holds nothing yet;
+    /// [`StoreError::NeedsReopen`].
+    fn make_image(&self) -> Result<ImageInfo, StoreError>;
+
+    /// Bytes of an image that was made here: at most `max` and [`crate::limits::IMAGE_CHUNK_BYTES`], and
+    /// fewer only at the end of the file.
+    ///
+    /// # Errors
+    /// [`StoreError::ImageGone`]; [`StoreError::ImageRefused`] for a place that is not in the image;
+    /// [`StoreError::ImageIo`].
+    fn read_image(
+        &self,
+        index: u64,
+        file: u32,
+        offset: u64,
+        max: usize,
+    ) -> Result<Bytes, StoreError>;
+
+    /// Drops the images made here, except the one that belongs to `keep`.
+    fn drop_images(&self, keep: Option<u64>);
+
+    /// Begins to take in another member's image, or goes on where it was broken off if the manifest is
+    /// the same. There is one at a time: an earlier receiver can do nothing any more, and what an image
+    /// with another manifest has left is deleted. What is stored is not touched.
+    ///
+    /// # Errors
+    /// [`StoreError::ImageRefused`] when the manifest is not readable here, or its entry is not newer than
+    /// the stored checkpoint; [`StoreError::ImageIo`].
+    fn receive_image(&self, manifest: &[u8]) -> Result<Box<dyn ImageReceiver>, StoreError>;
+
+    /// Replaces everything that is stored by an image that was received and finished. The log is empty
+    /// behind its entry, which is taken for committed; of `hard_state`, term and vote count. After a crash
+    /// at any point, the old content is there as a whole, or the new one. Afterwards a checkpoint of an
+    /// older entry is refused.
+    ///
+    /// # Errors
+    /// [`StoreError::ImageRefused`] when there is no such image, its entry is not newer than the stored
+    /// checkpoint, or term and vote contradict stored ones; [`StoreError::ImageIo`]: nothing has changed.
+    /// [`StoreError::Write`]: the old or the new content is there after [`Store::reopen`], which tells by
+    /// its checkpoint.
+    fn install_image(&self, index: u64, term: u64, hard_state: HardState)
+    -> Result<(), StoreError>;
 
     /// Room on the file system; the scarcer one if the log has its own.
     ///

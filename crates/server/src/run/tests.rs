@@ -3,13 +3,16 @@
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use quenda_client::{Client, ConnectOptions, Error, Events, Session, open_acl};
-use quenda_consensus::LogBatch;
+use quenda_consensus::{HardState, LogBatch};
 use quenda_proto::event::EventType;
 use quenda_proto::mode::CreateMode;
 use quenda_proto::records::{GetDataRequest, GetDataResponse, SetDataRequest};
 use quenda_proto::{ErrorCode, Op};
-use quenda_storage::{Checkpoint, Fault, FaultyStore, MemoryStore, Reopened, RowVisitor, Space};
+use quenda_storage::{
+    Checkpoint, Fault, FaultyStore, ImageInfo, ImageReceiver, MemoryStore, Reopened, RowVisitor, Space,
+};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -322,6 +325,37 @@ impl Store for Troubled {
                 promised: 2,
             }),
         }
+    }
+
+    fn make_image(&self) -> Result<ImageInfo, StoreError> {
+        self.disk.make_image()
+    }
+
+    fn read_image(
+        &self,
+        index: u64,
+        file: u32,
+        offset: u64,
+        max: usize,
+    ) -> Result<Bytes, StoreError> {
+        self.disk.read_image(index, file, offset, max)
+    }
+
+    fn drop_images(&self, keep: Option<u64>) {
+        self.disk.drop_images(keep);
+    }
+
+    fn receive_image(&self, manifest: &[u8]) -> Result<Box<dyn ImageReceiver>, StoreError> {
+        self.disk.receive_image(manifest)
+    }
+
+    fn install_image(
+        &self,
+        index: u64,
+        term: u64,
+        hard_state: HardState,
+    ) -> Result<(), StoreError> {
+        self.disk.install_image(index, term, hard_state)
     }
 
     fn space(&self) -> io::Result<Space> {

@@ -9,17 +9,19 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
-use quenda_consensus::{LogBatch, Recovered};
+use quenda_consensus::{HardState, LogBatch, Recovered};
 use quenda_tree::Table;
 use rocksdb::{DB, WriteBatch};
 
 pub use open::OpenOptions;
 
 use crate::checkpoint::Checkpoint;
+use crate::content::Marks;
 use crate::error::{OpenError, StoreError};
 use crate::format::{self, CheckpointRow, Progress};
-use crate::image::Marks;
+use crate::image::{ImageInfo, ImageReceiver, refused};
 use crate::space::Space;
 use crate::store::{Reopened, RowVisitor, Store};
 use open::Missing;
@@ -232,6 +234,35 @@ impl Store for RocksStore {
         *checkpoint = stored;
         self.shared.failed.store(false, Ordering::Release);
         Ok(reopened)
+    }
+
+    fn make_image(&self) -> Result<ImageInfo, StoreError> {
+        Err(refused("images are in memory only so far"))
+    }
+
+    fn read_image(
+        &self,
+        index: u64,
+        _file: u32,
+        _offset: u64,
+        _max: usize,
+    ) -> Result<Bytes, StoreError> {
+        Err(StoreError::ImageGone { index })
+    }
+
+    fn drop_images(&self, _keep: Option<u64>) {}
+
+    fn receive_image(&self, _manifest: &[u8]) -> Result<Box<dyn ImageReceiver>, StoreError> {
+        Err(refused("images are in memory only so far"))
+    }
+
+    fn install_image(
+        &self,
+        _index: u64,
+        _term: u64,
+        _hard_state: HardState,
+    ) -> Result<(), StoreError> {
+        Err(refused("images are in memory only so far"))
     }
 
     fn space(&self) -> io::Result<Space> {
