@@ -4,7 +4,7 @@
 //! names are letters, digits and underscores. One line of another form makes Telegraf drop the whole answer.
 
 use super::java;
-use super::source::{Process, Source, State, Traffic};
+use super::source::{Ensemble, Leading, Mode, Process, Source, State, Traffic};
 
 /// Collects the lines of `mntr`.
 #[derive(Debug, Default)]
@@ -98,11 +98,52 @@ pub(super) fn answer(version: &str, source: &dyn Source) -> String {
     let mut metrics = Metrics::default();
     metrics.line("version", version);
     metrics.line("server_state", source.mode().name());
+    // A member without a quorum has no place.
+    if let Some(ensemble) = source.ensemble()
+        && source.mode() != Mode::ReadOnly
+    {
+        place(&mut metrics, source.mode(), &ensemble);
+    }
+    if let Some(figures) = source.leading() {
+        leading(&mut metrics, &figures);
+    }
     traffic(&mut metrics, source.traffic());
     state(&mut metrics, source.state());
     process(&mut metrics, source.process());
     source.metrics(&mut metrics);
     metrics.text
+}
+
+fn place(metrics: &mut Metrics, mode: Mode, ensemble: &Ensemble) {
+    let state = match mode {
+        Mode::Standalone | Mode::Leader => "leading - broadcast",
+        Mode::Follower | Mode::ReadOnly => "following - broadcast",
+        Mode::Observer => "observing - broadcast",
+    };
+    metrics.line("peer_state", state);
+    if let (Mode::Observer, Some(leader)) = (mode, ensemble.leader) {
+        metrics.count("observer_master_id", leader);
+    }
+    metrics.count("quorum_size", ensemble.quorum_size);
+}
+
+fn leading(metrics: &mut Metrics, figures: &Leading) {
+    metrics.count("learners", figures.learners);
+    // The name before 3.6, which collectors still ask for.
+    metrics.count("followers", figures.learners);
+    metrics.count("synced_followers", figures.synced_followers);
+    metrics.count(
+        "synced_non_voting_followers",
+        figures.synced_non_voting_followers,
+    );
+    metrics.count("synced_observers", figures.synced_observers);
+    metrics.count("pending_syncs", figures.pending_syncs);
+    metrics.count("leader_uptime", figures.uptime_ms);
+    let size = |size: Option<u64>| size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX));
+    let sizes = figures.proposals;
+    metrics.integer("last_proposal_size", size(sizes.map(|sizes| sizes.last)));
+    metrics.integer("min_proposal_size", size(sizes.map(|sizes| sizes.min)));
+    metrics.integer("max_proposal_size", size(sizes.map(|sizes| sizes.max)));
 }
 
 fn traffic(metrics: &mut Metrics, traffic: Traffic) {

@@ -4,6 +4,8 @@
 //! answer and closes the connection. Figures come through [`Source`]; nothing here knows sockets, the tree or a clock.
 //! The form of each answer is ZooKeeper 3.9's, byte by byte, because collectors parse it by line and column.
 
+#[cfg(test)]
+mod ensemble_tests;
 mod environment;
 mod java;
 mod mntr;
@@ -20,8 +22,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 pub use environment::Environment;
 pub use mntr::{Metrics, Percentiles, Summary};
 pub use source::{
-    ConnectionView, DirectorySizes, Mode, Process, SessionExpiry, SessionView, Settings, Source,
-    State, Traffic, WatchSummary,
+    ConnectionView, DirectorySizes, Ensemble, Leading, Mode, Process, ProposalSizes, SessionExpiry,
+    SessionView, Settings, Source, State, Traffic, WatchSummary,
 };
 pub use version::{COMPATIBLE_VERSION, version};
 pub use whitelist::Whitelist;
@@ -71,6 +73,7 @@ impl FourLetterWords {
         match word {
             Word::TelnetClose => String::new(),
             Word::Ruok => "imok".to_owned(),
+            Word::Qsta => source.status() + "\n",
             Word::Envi => self
                 .environment
                 .text(&self.version, &environment::Memory::now()),

@@ -22,8 +22,11 @@ pub trait Source {
     fn settings(&self) -> Settings;
     /// Bytes of all files under the data directories (`dirs`, `conf`). Reads the disk.
     fn directory_sizes(&self) -> DirectorySizes;
-    /// Each session with the wall time at which it expires unless its client is heard (`dump`).
+    /// Each session with the wall time at which it expires unless its client is heard (`dump`). Known to the member
+    /// that ends sessions: the leader, or one that runs alone.
     fn session_expiries(&self) -> Vec<SessionExpiry>;
+    /// Each session with its timeout in ms (`dump`, where the expiries are not known).
+    fn session_timeouts(&self) -> Vec<(i64, i32)>;
     /// Paths of the ephemeral znodes of each session that has any (`dump`).
     fn ephemerals(&self) -> Vec<(i64, Vec<String>)>;
     /// How many watches there are (`wchs`).
@@ -32,6 +35,16 @@ pub trait Source {
     fn watches_by_session(&self) -> Vec<(i64, Vec<String>)>;
     /// Watching sessions of each watched path (`wchp`).
     fn watches_by_path(&self) -> Vec<(String, Vec<i64>)>;
+    /// What a leader counts; `None` for every other member (`srvr`, `stat`, `mntr`).
+    fn leading(&self) -> Option<Leading> {
+        None
+    }
+    /// The member's place in its ensemble; `None` if it runs alone (`mntr`, `conf`).
+    fn ensemble(&self) -> Option<Ensemble> {
+        None
+    }
+    /// The member's state in JSON, one line (`qsta`). Answered in every state.
+    fn status(&self) -> String;
     /// Remembered digests of the tree, as zxid and digest (`hash`).
     fn digests(&self) -> Vec<(i64, i64)> {
         Vec::new()
@@ -202,6 +215,57 @@ pub struct SessionExpiry {
     pub id: i64,
     /// Wall time of the expiry, in ms since 1970.
     pub at_ms: i64,
+}
+
+/// What a leader counts. Members are counted as it sees them, itself left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leading {
+    /// Members that answer.
+    pub learners: u64,
+    /// Voters that answer and have caught up.
+    pub synced_followers: u64,
+    /// Members that are to vote and answer, but do not vote yet.
+    pub synced_non_voting_followers: u64,
+    /// Observers that answer and have caught up.
+    pub synced_observers: u64,
+    /// Requests to `sync` that wait.
+    pub pending_syncs: u64,
+    /// Time since it began to lead, in ms.
+    pub uptime_ms: u64,
+    /// Sizes of what it proposed, in bytes; `None` before the first.
+    pub proposals: Option<ProposalSizes>,
+}
+
+/// Sizes of proposals, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProposalSizes {
+    /// The last one.
+    pub last: u64,
+    /// The smallest one.
+    pub min: u64,
+    /// The greatest one.
+    pub max: u64,
+}
+
+/// A member's place in its ensemble.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ensemble {
+    /// The leader, if there is one.
+    pub leader: Option<u64>,
+    /// How many members vote.
+    pub quorum_size: u64,
+    /// `initLimit`, in ticks.
+    pub init_limit: u32,
+    /// `syncLimit`, in ticks.
+    pub sync_limit: u32,
+    /// Election ports of this member.
+    pub election_ports: Vec<u16>,
+    /// Quorum ports of this member.
+    pub quorum_ports: Vec<u16>,
+    /// Whether it does not vote.
+    pub observer: bool,
+    /// The configuration in force, as `/zookeeper/config` holds it.
+    pub membership: String,
 }
 
 /// How many watches there are. Child watches are left out, as in ZooKeeper.

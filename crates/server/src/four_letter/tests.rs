@@ -8,18 +8,18 @@ use super::*;
 
 /// The state in which the goldens were taken: two sessions, three ephemeral znodes, watches of both sessions.
 #[derive(Default)]
-struct Captured {
-    stopped: bool,
+pub(super) struct Captured {
+    pub(super) stopped: bool,
     idle: bool,
-    mode: Option<Mode>,
+    pub(super) mode: Option<Mode>,
     server_reset: Cell<bool>,
     connections_reset: Cell<bool>,
 }
 
-const SESSION_1: i64 = 0x100_0000_0000_0001;
-const SESSION_2: i64 = 0x100_0000_0000_0002;
+pub(super) const SESSION_1: i64 = 0x100_0000_0000_0001;
+pub(super) const SESSION_2: i64 = 0x100_0000_0000_0002;
 
-fn strings(paths: &[&str]) -> Vec<String> {
+pub(super) fn strings(paths: &[&str]) -> Vec<String> {
     paths.iter().map(|&path| path.to_owned()).collect()
 }
 
@@ -155,6 +155,14 @@ impl Source for Captured {
         ]
     }
 
+    fn session_timeouts(&self) -> Vec<(i64, i32)> {
+        vec![(SESSION_2, 30_000), (SESSION_1, 30_000)]
+    }
+
+    fn status(&self) -> String {
+        "{}".to_owned()
+    }
+
     fn ephemerals(&self) -> Vec<(i64, Vec<String>)> {
         vec![
             (SESSION_1, strings(&["/e1", "/e2"])),
@@ -226,7 +234,7 @@ impl Source for Captured {
     }
 }
 
-fn words(whitelist: &str) -> FourLetterWords {
+pub(super) fn words(whitelist: &str) -> FourLetterWords {
     let value = || "VALUE".to_owned();
     let environment = Environment {
         host_name: value(),

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use super::java;
-use super::source::{ConnectionView, Mode, SessionExpiry, SessionView, Source};
+use super::source::{
+    ConnectionView, Ensemble, Mode, ProposalSizes, SessionExpiry, SessionView, Source,
+};
 
 /// `srvr`, and the end of `stat`.
 pub(super) fn srvr(version: &str, source: &dyn Source) -> String {
@@ -34,9 +36,12 @@ fn head(version: &str, source: &dyn Source) -> String {
 fn figures(source: &dyn Source) -> String {
     let traffic = source.traffic();
     let state = source.state();
+    let proposals = source
+        .leading()
+        .map_or(String::new(), |leading| proposal_line(leading.proposals));
     format!(
         "Latency min/avg/max: {}/{}/{}\nReceived: {}\nSent: {}\nConnections: {}\nOutstanding: {}\nZxid: {}\nMode: {}\n\
-         Node count: {}\n",
+         Node count: {}\n{proposals}",
         traffic.latency_min_ms,
         java::average(traffic.latency_avg_ms),
         traffic.latency_max_ms,
@@ -47,6 +52,18 @@ fn figures(source: &dyn Source) -> String {
         java::hex(state.zxid),
         source.mode().name(),
         state.znodes + 1,
+    )
+}
+
+fn proposal_line(sizes: Option<ProposalSizes>) -> String {
+    sizes.map_or(
+        "Proposal sizes last/min/max: -1/-1/-1\n".to_owned(),
+        |sizes| {
+            format!(
+                "Proposal sizes last/min/max: {}/{}/{}\n",
+                sizes.last, sizes.min, sizes.max
+            )
+        },
     )
 }
 
@@ -128,7 +145,7 @@ pub(super) fn address(peer: SocketAddr) -> String {
 pub(super) fn conf(source: &dyn Source) -> String {
     let settings = source.settings();
     let sizes = source.directory_sizes();
-    format!(
+    let text = format!(
         "clientPort={}\nsecureClientPort={}\ndataDir={}\ndataDirSize={}\ndataLogDir={}\ndataLogSize={}\ntickTime={}\n\
          maxClientCnxns={}\nminSessionTimeout={}\nmaxSessionTimeout={}\nclientPortListenBacklog={}\nserverId={}\n",
         settings.client_port,
@@ -143,7 +160,33 @@ pub(super) fn conf(source: &dyn Source) -> String {
         settings.max_session_timeout_ms,
         settings.client_port_listen_backlog,
         settings.server_id,
-    )
+    );
+    match source.ensemble() {
+        Some(ensemble) => text + &quorum_conf(&ensemble, source.mode()),
+        None => text,
+    }
+}
+
+/// What `conf` says more in an ensemble. The membership ends without a line end; read-only, there is none.
+fn quorum_conf(ensemble: &Ensemble, mode: Mode) -> String {
+    let ports = |ports: &[u16]| {
+        let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+        ports.join("|")
+    };
+    let text = format!(
+        "initLimit={}\nsyncLimit={}\nelectionAlg=3\nelectionPort={}\nquorumPort={}\npeerType={}\n",
+        ensemble.init_limit,
+        ensemble.sync_limit,
+        ports(&ensemble.election_ports),
+        ports(&ensemble.quorum_ports),
+        u8::from(ensemble.observer),
+    );
+    match mode {
+        Mode::ReadOnly => text,
+        Mode::Standalone | Mode::Leader | Mode::Follower | Mode::Observer => {
+            format!("{text}membership: \n{}", ensemble.membership)
+        }
+    }
 }
 
 /// `dirs`: bytes under the data directories.
@@ -155,27 +198,12 @@ pub(super) fn dirs(source: &dyn Source) -> String {
     )
 }
 
-/// `dump`: sessions by expiry, then ephemeral znodes by session. Sessions that expire in the same second share a set.
+/// `dump`: sessions, then ephemeral znodes by session.
 pub(super) fn dump(source: &dyn Source) -> String {
-    let expiries = source.session_expiries();
-    let sets = by_second(&expiries);
-    let mut text = format!(
-        "SessionTracker dump:\nSession Sets ({})/({}):\n",
-        sets.len(),
-        expiries.len()
-    );
-    for (second, sessions) in sets {
-        append(
-            &mut text,
-            format_args!(
-                "{} expire at {}:\n",
-                sessions.len(),
-                java::date(second * 1000)
-            ),
-        );
-        for session in sessions {
-            append(&mut text, format_args!("\t{}\n", java::hex(session)));
-        }
+    let mut text = "SessionTracker dump:\n".to_owned();
+    match source.mode() {
+        Mode::Standalone | Mode::Leader => sessions_by_expiry(&mut text, source),
+        Mode::Follower | Mode::Observer | Mode::ReadOnly => sessions_by_id(&mut text, source),
     }
     let ephemerals = source.ephemerals();
     append(
@@ -193,6 +221,36 @@ pub(super) fn dump(source: &dyn Source) -> String {
     }
     text.push_str("Connections dump:\n");
     text
+}
+
+/// Sessions that expire in the same second share a set.
+fn sessions_by_expiry(text: &mut String, source: &dyn Source) {
+    let expiries = source.session_expiries();
+    let sets = by_second(&expiries);
+    let counts = (sets.len(), expiries.len());
+    append(
+        text,
+        format_args!("Session Sets ({})/({}):\n", counts.0, counts.1),
+    );
+    for (second, sessions) in sets {
+        let date = java::date(second * 1000);
+        append(text, format_args!("{} expire at {date}:\n", sessions.len()));
+        for session in sessions {
+            append(text, format_args!("\t{}\n", java::hex(session)));
+        }
+    }
+}
+
+fn sessions_by_id(text: &mut String, source: &dyn Source) {
+    let mut sessions = source.session_timeouts();
+    sessions.sort_unstable();
+    append(text, format_args!("Global Sessions({}):\n", sessions.len()));
+    for (session, timeout_ms) in sessions {
+        append(
+            text,
+            format_args!("{}\t{timeout_ms}ms\n", java::hex(session)),
+        );
+    }
 }
 
 fn by_second(expiries: &[SessionExpiry]) -> BTreeMap<i64, Vec<i64>> {

@@ -43,9 +43,12 @@ impl Whitelist {
         }
     }
 
-    /// Whether `word` may be answered. A telnet interrupt only closes and needs no permission.
+    /// Whether `word` may be answered. A telnet interrupt only closes and needs no permission; without `qsta` nobody
+    /// could tell how an ensemble is, and it says nothing of clients or data.
     pub fn allows(&self, word: Word) -> bool {
-        self.all || word == Word::TelnetClose || self.names.iter().any(|name| name == word.name())
+        self.all
+            || matches!(word, Word::TelnetClose | Word::Qsta)
+            || self.names.iter().any(|name| name == word.name())
     }
 
     /// What a client reads instead of an answer.
@@ -118,6 +121,7 @@ mod tests {
             Whitelist::refusal(Word::Wchc),
             "wchc is not executed because it is not in the whitelist.\n"
         );
-        assert!(Whitelist::from_setting(Some(""), false).allows(Word::TelnetClose));
+        let strict = Whitelist::from_setting(Some(""), false);
+        assert!(strict.allows(Word::TelnetClose) && strict.allows(Word::Qsta));
     }
 }

@@ -23,6 +23,8 @@ pub enum Word {
     Isro,
     /// `mntr`: metrics, a line each.
     Mntr,
+    /// `qsta`: the member's state in JSON. Quenda's own word: `quenda status` asks it.
+    Qsta,
     /// `ruok`: whether the process is alive.
     Ruok,
     /// `srst`: zeroes the server's figures.
@@ -44,7 +46,7 @@ pub enum Word {
 }
 
 /// Every word that has a name, with the name.
-const NAMES: [(&[u8; 4], &str, Word); 18] = [
+const NAMES: [(&[u8; 4], &str, Word); 19] = [
     (b"conf", "conf", Word::Conf),
     (b"cons", "cons", Word::Cons),
     (b"crst", "crst", Word::Crst),
@@ -55,6 +57,7 @@ const NAMES: [(&[u8; 4], &str, Word); 18] = [
     (b"hash", "hash", Word::Hash),
     (b"isro", "isro", Word::Isro),
     (b"mntr", "mntr", Word::Mntr),
+    (b"qsta", "qsta", Word::Qsta),
     (b"ruok", "ruok", Word::Ruok),
     (b"srst", "srst", Word::Srst),
     (b"srvr", "srvr", Word::Srvr),
