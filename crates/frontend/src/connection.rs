@@ -381,6 +381,12 @@ impl Connection {
         self.pending.has_awaited()
     }
 
+    /// Whether something of this connection is on its way through the log or the leader: a handshake, a
+    /// write, a barrier. Where the fate of such things is unknown the connection has to end.
+    pub fn in_flight(&self) -> bool {
+        matches!(self.phase, Phase::Handshaking(_)) || self.awaits_log()
+    }
+
     /// Bytes came that cannot be taken yet: they prove life all the same. `now_ms` is monotonic.
     pub fn heard(&mut self, now_ms: u64) {
         self.last_touch_ms = now_ms;

@@ -8,7 +8,7 @@ use quenda_tree::command::Command;
 use quenda_tree::{Applied, SessionEffect};
 
 use crate::connection::{CloseReason, Connection, Phase};
-use crate::world::{Proposals, World};
+use crate::world::{Proposals, ServiceMode, World};
 
 /// A handshake that waits for the log.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Connection {
         world: &World<'_>,
         proposals: &mut Proposals,
     ) {
-        if !world.serving {
+        if world.service == ServiceMode::NotServing {
             return self.close(CloseReason::NotServing);
         }
         let Ok(handshake) = Handshake::decode(payload) else {

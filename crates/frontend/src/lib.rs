@@ -36,4 +36,4 @@ pub use settings::Settings;
 pub use stats::Stats;
 pub use watch_kinds::WatchKinds;
 pub use watch_table::{WatchCounts, WatchTable};
-pub use world::{ConnectionId, Growth, Proposals, SyncMode, Watches, World};
+pub use world::{ConnectionId, Growth, Proposals, ServiceMode, SyncMode, Watches, World};

@@ -7,7 +7,7 @@ use quenda_proto::frame::{self, OpenFrame};
 use quenda_proto::jute::{put_buffer, put_string};
 use quenda_proto::records::{
     ExistsRequest, GetAclRequest, GetAllChildrenNumberRequest, GetChildren2Request,
-    GetChildrenRequest, GetDataRequest, GetEphemeralsRequest, ReconfigRequest, SyncRequest,
+    GetChildrenRequest, GetDataRequest, GetEphemeralsRequest, SyncRequest,
 };
 use quenda_proto::{Decode, Encode, ErrorCode, Reader, XID_PING};
 use quenda_tree::{AclId, Identity, Znode};
@@ -263,16 +263,6 @@ pub(crate) fn sync(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), ErrorCod
     request.path.encode(cx.out);
     frame.finish(cx.out);
     Ok(())
-}
-
-/// The membership is fixed: one member.
-pub(crate) fn reconfig(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), ErrorCode> {
-    let _: ReconfigRequest<'_> = decode(body)?;
-    Err(if cx.settings.reconfig_enabled {
-        ErrorCode::Unimplemented
-    } else {
-        ErrorCode::ReconfigDisabled
-    })
 }
 
 /// Containers are removed by the member itself; a client that asks for it is told that it may not.

@@ -55,8 +55,8 @@ fn route(op: Op) -> Route {
         | Op::SetData
         | Op::SetAcl
         | Op::Multi
+        | Op::Reconfig
         | Op::CloseSession => Route::Write,
-        Op::Reconfig => Route::Serve(reads::reconfig),
         Op::DeleteContainer => Route::Serve(reads::delete_container),
         Op::Auth => Route::Auth,
         Op::Sasl => Route::Sasl,

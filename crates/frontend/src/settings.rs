@@ -25,6 +25,12 @@ pub struct Settings {
     pub enforce_quota: bool,
     /// Whether reconfig is served at all (`reconfigEnabled`). Default false.
     pub reconfig_enabled: bool,
+    /// Whether an ensemble may not shrink to one voter (`standaloneEnabled`). Default true.
+    pub standalone_enabled: bool,
+    /// Whether every read waits for a barrier, so that it is linearizable and not only sequentially
+    /// consistent. Costs a round to a majority, shared by all reads that arrive together, and no write of
+    /// the log. Default false.
+    pub linearizable_reads: bool,
     /// Bounds.
     pub limits: Limits,
 }
@@ -40,6 +46,8 @@ impl Default for Settings {
             skip_acl: false,
             enforce_quota: false,
             reconfig_enabled: false,
+            standalone_enabled: true,
+            linearizable_reads: false,
             limits: Limits::default(),
         }
     }
@@ -57,6 +65,8 @@ impl Settings {
         Switches {
             skip_acl: self.skip_acl,
             enforce_quota: self.enforce_quota,
+            reconfig_enabled: self.reconfig_enabled,
+            standalone_enabled: self.standalone_enabled,
         }
     }
 }

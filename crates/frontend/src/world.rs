@@ -22,6 +22,19 @@ pub enum Growth {
     Refused,
 }
 
+/// What a member does for clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ServiceMode {
+    /// Everything.
+    #[default]
+    Serving,
+    /// It has no quorum: reads for clients that accept that, in sessions that only this member knows.
+    /// The host closes all connections when it enters or leaves this mode.
+    ReadOnly,
+    /// Nothing.
+    NotServing,
+}
+
 /// How `sync` is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncMode {
@@ -42,8 +55,8 @@ pub struct World<'a> {
     pub watches: &'a dyn Watches,
     /// Ids for new sessions.
     pub session_ids: &'a SessionIds,
-    /// Whether new sessions are taken at all; false while there is no quorum.
-    pub serving: bool,
+    /// What the member does for clients.
+    pub service: ServiceMode,
     /// Whether writes that grow are taken.
     pub growth: Growth,
     /// How `sync` is served.

@@ -5,7 +5,7 @@ use quenda_proto::multi::{self, WriteOp};
 use quenda_proto::records::SetDataRequest;
 use quenda_proto::{Decode, ErrorCode, Op, Reader, frame};
 use quenda_tree::Applied;
-use quenda_tree::command::{Command, Origin, Request};
+use quenda_tree::command::{Command, Origin, ReconfigFacts, Request};
 
 use crate::connection::{CloseReason, Connection};
 use crate::pending::Pending;
@@ -43,7 +43,7 @@ impl Connection {
     }
 
     fn propose(&mut self, op: Op, body: &[u8], proposals: &mut Proposals) {
-        let command = Command::Request(Request {
+        let request = Request {
             origin: self.origin(),
             session: self.session,
             generation: self.generation,
@@ -52,9 +52,16 @@ impl Connection {
             identities: std::mem::take(&mut self.identities),
             op: op.code(),
             body,
-        });
+        };
+        let command = match op {
+            Op::Reconfig => Command::Reconfig {
+                request,
+                facts: ReconfigFacts::default(),
+            },
+            _ => Command::Request(request),
+        };
         proposals.push(&command);
-        if let Command::Request(request) = command {
+        if let Command::Request(request) | Command::Reconfig { request, .. } = command {
             self.identities = request.identities;
         }
     }

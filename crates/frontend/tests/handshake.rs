@@ -3,7 +3,7 @@
 mod driver;
 
 use driver::{Member, connect, framed, raw, requests::*};
-use quenda_frontend::{CloseReason, Pause, Received, Settings};
+use quenda_frontend::{CloseReason, Pause, Received, ServiceMode, Settings};
 use quenda_proto::ErrorCode;
 use quenda_proto::frame::FrameError;
 
@@ -271,7 +271,7 @@ fn a_frame_of_exactly_the_limit_is_taken() {
 #[test]
 fn a_member_without_quorum_takes_nobody() {
     let mut member = Member::default();
-    member.serving = false;
+    member.service = ServiceMode::NotServing;
     let client = member.accept();
     let received = member.send(client, &connect(0, 10_000, 0, PASSWORD, None));
     assert_eq!(received, Received::Close(CloseReason::NotServing));

@@ -197,7 +197,11 @@ impl Member {
         }
         if tree.cluster().is_none() {
             let Founding { cluster, secret } = self.founding.clone();
-            self.submit_command(&Command::Found { cluster, secret });
+            self.submit_command(&Command::Found {
+                cluster,
+                secret,
+                config: "",
+            });
         }
     }
 

@@ -124,8 +124,8 @@ operations! {
     Multi = 14, "multi", Write, Needs::OfEach, Fires;
     /// Create a znode; the reply is its path and metadata.
     Create2 = 15, "create2", Write, Needs::OnParent(CREATE), Fires;
-    /// Change the membership of the ensemble; refused while there is one member.
-    Reconfig = 16, "reconfig", Refused, Needs::OnNode(WRITE), Fires;
+    /// Change the membership of the ensemble.
+    Reconfig = 16, "reconfig", Write, Needs::OnNode(WRITE), Fires;
     /// Ask whether a watch exists.
     CheckWatches = 17, "checkWatches", Read, Needs::Nothing, Manages;
     /// Remove a watch.

@@ -160,6 +160,8 @@ impl Tree {
             znodes: self.nodes.len() as u64,
             sessions: self.sessions.by_id.len() as u64,
             cluster: self.cluster.clone(),
+            ensemble: self.ensemble.clone(),
+            newest_sessions: self.sessions.newest.clone(),
         }
     }
 }

@@ -9,8 +9,10 @@ use quenda_proto::connect::PASSWORD_LEN;
 
 use crate::identity::Identity;
 
-/// Version of the batch layout.
-pub const BATCH_VERSION: u8 = 1;
+/// Version of the batch layout that is written.
+pub const BATCH_VERSION: u8 = 2;
+/// Oldest version of the batch layout that is read: there, [`Command::Found`] never has a configuration.
+pub const BATCH_VERSION_MIN: u8 = 1;
 /// Bytes in front of the first command of a batch.
 pub const BATCH_HEADER_LEN: usize = 9;
 
@@ -78,7 +80,34 @@ pub enum Command<'a> {
         cluster: u64,
         /// Random secret.
         secret: [u8; 32],
+        /// The members, as [`Ensemble::lines`](crate::ensemble::Ensemble::lines) writes them; empty for
+        /// a member that stays alone.
+        config: &'a str,
     },
+    /// Change the members. Has its own tag because the leader adds what only it knows.
+    Reconfig {
+        /// The reconfig request of a session.
+        request: Request<'a>,
+        /// Stamped by the leader, see [`set_reconfig_facts`].
+        facts: ReconfigFacts,
+    },
+    /// A majority is lost for ever, and an operator lets this member go on without it: another cluster
+    /// id, so that the lost members are not taken back, and zxids that they cannot have used.
+    Recover {
+        /// Random id of the cluster that goes on.
+        cluster: u64,
+        /// The members that are left, as in [`Command::Found`].
+        config: &'a str,
+    },
+}
+
+/// What the leader knows about a reconfiguration when it puts it into the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReconfigFacts {
+    /// Another one is not finished.
+    pub in_progress: bool,
+    /// A majority of the voters that are asked for is connected and holds the leader's log.
+    pub quorum_synced: bool,
 }
 
 /// A write as its client sent it.
@@ -107,13 +136,18 @@ pub struct Switches {
     pub skip_acl: bool,
     /// Hard quotas are enforced (`enforceQuota`).
     pub enforce_quota: bool,
+    /// The members may be changed (`reconfigEnabled`).
+    pub reconfig_enabled: bool,
+    /// An ensemble may not shrink to one voter: a single member is not an ensemble
+    /// (`standaloneEnabled`).
+    pub standalone_enabled: bool,
 }
 
 /// A log entry that does not hold what it should. Only a damaged store or a newer member can cause it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// The layout is of another version.
-    #[error("log entry of layout {0}, this version reads {BATCH_VERSION}")]
+    #[error("log entry of layout {0}, this version reads up to {BATCH_VERSION}")]
     Version(u8),
     /// The bytes end inside a command.
     #[error("log entry ends inside a command")]
@@ -129,6 +163,11 @@ const TAG_RESUME: u8 = 3;
 const TAG_EXPIRE: u8 = 4;
 const TAG_REAP: u8 = 5;
 const TAG_FOUND: u8 = 6;
+const TAG_RECONFIG: u8 = 7;
+const TAG_RECOVER: u8 = 8;
+
+/// Length, tag: where the facts of an encoded [`Command::Reconfig`] are.
+const FACTS_AT: usize = 4 + 1;
 
 impl Command<'_> {
     /// Appends the command with its length.
@@ -136,7 +175,11 @@ impl Command<'_> {
         let start = out.len();
         out.put_u32(0);
         match self {
-            Command::Request(request) => request.encode(out),
+            Command::Request(request) => {
+                out.reserve(64 + request.body.len());
+                out.put_u8(TAG_REQUEST);
+                request.encode(out);
+            }
             Command::OpenSession {
                 origin,
                 session,
@@ -169,10 +212,25 @@ impl Command<'_> {
                 out.put_i64(*never_used_ms);
                 out.put_slice(path.as_bytes());
             }
-            Command::Found { cluster, secret } => {
+            Command::Found {
+                cluster,
+                secret,
+                config,
+            } => {
                 out.put_u8(TAG_FOUND);
                 out.put_u64(*cluster);
                 out.put_slice(secret);
+                out.put_slice(config.as_bytes());
+            }
+            Command::Reconfig { request, facts } => {
+                out.put_u8(TAG_RECONFIG);
+                out.put_u8(facts.bits());
+                request.encode(out);
+            }
+            Command::Recover { cluster, config } => {
+                out.put_u8(TAG_RECOVER);
+                out.put_u64(*cluster);
+                out.put_slice(config.as_bytes());
             }
         }
         let length = (out.len() - start - 4) as u32;
@@ -182,11 +240,12 @@ impl Command<'_> {
     /// Who waits for the outcome.
     pub fn origin(&self) -> Origin {
         match self {
-            Command::Request(request) => request.origin,
+            Command::Request(request) | Command::Reconfig { request, .. } => request.origin,
             Command::OpenSession { origin, .. } | Command::ResumeSession { origin, .. } => *origin,
-            Command::ExpireSession { .. } | Command::Reap { .. } | Command::Found { .. } => {
-                Origin::default()
-            }
+            Command::ExpireSession { .. }
+            | Command::Reap { .. }
+            | Command::Found { .. }
+            | Command::Recover { .. } => Origin::default(),
         }
     }
 }
@@ -203,16 +262,58 @@ fn put_origin(out: &mut BytesMut, origin: Origin) {
     out.put_u64(origin.connection);
 }
 
+impl ReconfigFacts {
+    fn bits(self) -> u8 {
+        u8::from(self.in_progress) | u8::from(self.quorum_synced) << 1
+    }
+
+    fn from_bits(bits: u8) -> ReconfigFacts {
+        ReconfigFacts {
+            in_progress: bits & 1 != 0,
+            quorum_synced: bits & 2 != 0,
+        }
+    }
+}
+
+/// Whether encoded commands begin with a [`Command::Reconfig`].
+pub fn is_reconfig(commands: &[u8]) -> bool {
+    commands.get(4) == Some(&TAG_RECONFIG)
+}
+
+/// Overwrites the facts of the [`Command::Reconfig`] that encoded commands begin with; nothing happens to
+/// another command.
+pub fn set_reconfig_facts(commands: &mut [u8], facts: ReconfigFacts) {
+    if is_reconfig(commands)
+        && let Some(byte) = commands.get_mut(FACTS_AT)
+    {
+        *byte = facts.bits();
+    }
+}
+
+impl Switches {
+    fn bits(self) -> u8 {
+        u8::from(self.skip_acl)
+            | u8::from(self.enforce_quota) << 1
+            | u8::from(self.reconfig_enabled) << 2
+            | u8::from(self.standalone_enabled) << 3
+    }
+
+    fn from_bits(bits: u8) -> Switches {
+        Switches {
+            skip_acl: bits & 1 != 0,
+            enforce_quota: bits & 2 != 0,
+            reconfig_enabled: bits & 4 != 0,
+            standalone_enabled: bits & 8 != 0,
+        }
+    }
+}
+
 impl Request<'_> {
     fn encode(&self, out: &mut BytesMut) {
-        out.reserve(64 + self.body.len());
-        out.put_u8(TAG_REQUEST);
         put_origin(out, self.origin);
         out.put_i64(self.session);
         out.put_u64(self.generation);
-        let switches =
-            u8::from(self.switches.skip_acl) | u8::from(self.switches.enforce_quota) << 1;
-        out.put_u8(switches);
+        out.put_u8(self.switches.bits());
         out.put_u16(self.identities.len() as u16);
         for identity in &self.identities {
             put_text(out, &identity.scheme);
@@ -249,7 +350,7 @@ impl<'a> Batch<'a> {
             return Err(CommandError::Truncated);
         }
         let version = bytes.get_u8();
-        if version != BATCH_VERSION {
+        if !(BATCH_VERSION_MIN..=BATCH_VERSION).contains(&version) {
             return Err(CommandError::Version(version));
         }
         let time_ms = bytes.get_i64();
@@ -258,6 +359,18 @@ impl<'a> Batch<'a> {
             rest: bytes,
         })
     }
+}
+
+/// Cuts the first of several encoded commands off and decodes it: what [`Command::encode`] made, without
+/// the header of a batch. `None` when nothing is left.
+pub fn decode_first<'a>(commands: &mut &'a [u8]) -> Option<Result<Command<'a>, CommandError>> {
+    let mut batch = Batch {
+        time_ms: 0,
+        rest: commands,
+    };
+    let command = batch.next();
+    *commands = batch.rest;
+    command
 }
 
 impl<'a> Iterator for Batch<'a> {
@@ -302,11 +415,21 @@ fn decode(bytes: &[u8]) -> Result<Command<'_>, CommandError> {
         }),
         TAG_REAP => Ok(Command::Reap {
             never_used_ms: cursor.u64()? as i64,
-            path: std::str::from_utf8(cursor.0).map_err(|_| CommandError::Unknown)?,
+            path: cursor.last_text()?,
         }),
         TAG_FOUND => Ok(Command::Found {
             cluster: cursor.u64()?,
             secret: cursor.array()?,
+            config: cursor.last_text()?,
+        }),
+        TAG_RECONFIG => {
+            let facts = ReconfigFacts::from_bits(cursor.u8()?);
+            let request = decode_request(cursor)?;
+            Ok(Command::Reconfig { request, facts })
+        }
+        TAG_RECOVER => Ok(Command::Recover {
+            cluster: cursor.u64()?,
+            config: cursor.last_text()?,
         }),
         _ => Err(CommandError::Unknown),
     }
@@ -327,10 +450,7 @@ fn decode_request(mut cursor: Cursor<'_>) -> Result<Request<'_>, CommandError> {
         origin,
         session,
         generation,
-        switches: Switches {
-            skip_acl: switches & 1 != 0,
-            enforce_quota: switches & 2 != 0,
-        },
+        switches: Switches::from_bits(switches),
         identities,
         op: cursor.u32()? as i32,
         body: cursor.0,
@@ -372,6 +492,11 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(self.take(length)?).map_err(|_| CommandError::Unknown)
     }
 
+    /// What is left, as text.
+    fn last_text(&self) -> Result<&'a str, CommandError> {
+        std::str::from_utf8(self.0).map_err(|_| CommandError::Unknown)
+    }
+
     fn origin(&mut self) -> Result<Origin, CommandError> {
         Ok(Origin {
             member: self.u64()?,
@@ -384,24 +509,32 @@ impl<'a> Cursor<'a> {
 mod tests {
     use super::*;
 
+    const ORIGIN: Origin = Origin {
+        member: 1,
+        connection: 7,
+    };
+
+    fn request() -> Request<'static> {
+        Request {
+            origin: ORIGIN,
+            session: 0x0100_0000_0000_0001,
+            generation: 3,
+            switches: Switches {
+                skip_acl: false,
+                enforce_quota: true,
+                reconfig_enabled: false,
+                standalone_enabled: true,
+            },
+            identities: vec![Identity::new("ip", "127.0.0.1")],
+            op: 1,
+            body: b"body",
+        }
+    }
+
     fn commands() -> Vec<Command<'static>> {
-        let origin = Origin {
-            member: 1,
-            connection: 7,
-        };
+        let origin = ORIGIN;
         vec![
-            Command::Request(Request {
-                origin,
-                session: 0x0100_0000_0000_0001,
-                generation: 3,
-                switches: Switches {
-                    skip_acl: false,
-                    enforce_quota: true,
-                },
-                identities: vec![Identity::new("ip", "127.0.0.1")],
-                op: 1,
-                body: b"body",
-            }),
+            Command::Request(request()),
             Command::OpenSession {
                 origin,
                 session: -5,
@@ -424,6 +557,18 @@ mod tests {
             Command::Found {
                 cluster: 1,
                 secret: [2; 32],
+                config: "server.1=a:1:2;3\n",
+            },
+            Command::Reconfig {
+                request: request(),
+                facts: ReconfigFacts {
+                    in_progress: true,
+                    quorum_synced: false,
+                },
+            },
+            Command::Recover {
+                cluster: 9,
+                config: "",
             },
         ]
     }

@@ -1,8 +1,9 @@
-//! The running digest: a wrapping sum of one hash for each znode and each session, so that a change costs
-//! what it touches and two members that agree on the sum agree on the state.
+//! The running digest: a wrapping sum of one hash for each znode, each session and what else is replicated,
+//! so that a change costs what it touches and two members that agree on the sum agree on the state.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::ensemble::Ensemble;
 use crate::node::Node;
 use crate::session::Session;
 
@@ -49,4 +50,14 @@ pub(crate) fn of_session(id: i64, session: &Session) -> u64 {
     parts[8..16].copy_from_slice(&session.generation.to_le_bytes());
     parts[16..].copy_from_slice(&session.timeout_ms.to_le_bytes());
     xxh3_64_with_seed(&parts, 2)
+}
+
+/// What the newest session of a member adds to the digest.
+pub(crate) fn of_newest_session(id: i64) -> u64 {
+    xxh3_64_with_seed(&id.to_le_bytes(), 3)
+}
+
+/// What the configuration adds to the digest.
+pub(crate) fn of_ensemble(ensemble: &Ensemble) -> u64 {
+    xxh3_64_with_seed(ensemble.text().as_bytes(), 4)
 }

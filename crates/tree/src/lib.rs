@@ -9,6 +9,7 @@ mod changes;
 mod checkpoint;
 pub mod command;
 mod digest;
+pub mod ensemble;
 pub mod identity;
 mod index;
 pub mod limits;

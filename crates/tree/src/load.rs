@@ -16,7 +16,8 @@ use crate::zxid::Zxids;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// The rows are of another layout.
-    #[error("the checkpoint has layout {0}, this version reads {expected}", expected = row::FORMAT)]
+    #[error("the checkpoint has layout {0}, this version reads {oldest} to {newest}",
+        oldest = row::FORMAT_MIN, newest = row::FORMAT)]
     Format(u16),
     /// A row cannot be read.
     #[error("table {0:?} holds a row that cannot be read (key {1})")]
@@ -98,7 +99,7 @@ impl Loader {
             }
             Table::Meta => {
                 let format = row::read_format(value).map_err(bad)?;
-                if format != row::FORMAT {
+                if !(row::FORMAT_MIN..=row::FORMAT).contains(&format) {
                     return Err(LoadError::Format(format));
                 }
                 let state = row::read_state(value).map_err(bad)?;
@@ -167,12 +168,14 @@ impl Loader {
                 offset: state.epoch_offset,
             },
             cluster: state.cluster.clone(),
+            ensemble: state.ensemble.clone(),
             applied: Position {
                 index: state.applied_index,
                 term: state.applied_term,
             },
             dirty: Dirty::default(),
         };
+        tree.sessions.newest = state.newest_sessions.clone();
         tree.link_all(&ids)?;
         tree.sum_up(ids.len())?;
         for &id in &ids {
@@ -187,10 +190,7 @@ impl Tree {
         if self.nodes.find(ROOT).is_none_or(|root| root.parent != NIL) {
             return Err(LoadError::Dangling(ROOT, "the root"));
         }
-        for (id, session) in &self.sessions.by_id {
-            let part = digest::of_session(*id, session);
-            self.totals.digest = self.totals.digest.wrapping_add(part);
-        }
+        self.totals.digest = self.digest_beside_znodes();
         for &id in ids {
             let node = self.nodes.get(id);
             self.totals.digest = self.totals.digest.wrapping_add(digest::of_node(node));

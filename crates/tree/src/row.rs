@@ -2,11 +2,14 @@
 //! big-endian. `docs/storage-format.md` describes the layout.
 
 use crate::acl::{AclEntry, AclId};
+use crate::ensemble::Ensemble;
 use crate::node::{Node, NodeId, flags};
-use crate::session::{Cluster, Session};
+use crate::session::{Cluster, NewestSessions, Session};
 
-/// Version of the layout of all rows.
-pub(crate) const FORMAT: u16 = 1;
+/// Version of the layout of all rows that are written.
+pub(crate) const FORMAT: u16 = 2;
+/// Oldest version that is read: its state row ends behind the cluster.
+pub(crate) const FORMAT_MIN: u16 = 1;
 
 /// Key of the one row of the meta table.
 pub(crate) const STATE_KEY: &[u8] = b"state";
@@ -32,6 +35,8 @@ pub(crate) struct State {
     pub(crate) znodes: u64,
     pub(crate) sessions: u64,
     pub(crate) cluster: Option<Cluster>,
+    pub(crate) ensemble: Option<Ensemble>,
+    pub(crate) newest_sessions: NewestSessions,
 }
 
 pub(crate) fn put_node_key(out: &mut Vec<u8>, parent: NodeId, name: &[u8]) {
@@ -109,8 +114,7 @@ pub(crate) fn put_acl(out: &mut Vec<u8>, entries: &[AclEntry]) {
     for entry in entries {
         out.extend_from_slice(&entry.perms.to_be_bytes());
         for text in [&entry.scheme, &entry.id] {
-            out.extend_from_slice(&(text.len() as u32).to_be_bytes());
-            out.extend_from_slice(text.as_bytes());
+            put_text(out, text);
         }
     }
 }
@@ -148,6 +152,18 @@ pub(crate) fn put_state(out: &mut Vec<u8>, state: &State) {
         out.extend_from_slice(&cluster.id.to_be_bytes());
         out.extend_from_slice(&cluster.secret);
     }
+    let config = state.ensemble.as_ref().map(Ensemble::text);
+    put_text(out, config.as_deref().unwrap_or_default());
+    let newest: Vec<i64> = state.newest_sessions.ids().collect();
+    out.extend_from_slice(&(newest.len() as u32).to_be_bytes());
+    for id in newest {
+        out.extend_from_slice(&id.to_be_bytes());
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(&(text.len() as u32).to_be_bytes());
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// The layout's version of a state row, whatever the rest is.
@@ -157,7 +173,7 @@ pub(crate) fn read_format(value: &[u8]) -> Result<u16, BadRow> {
 
 pub(crate) fn read_state(value: &[u8]) -> Result<State, BadRow> {
     let mut row = Cursor(value);
-    row.take(2)?;
+    let format = u16::from_be_bytes(row.array()?);
     let mut values = [0; 7];
     for value in &mut values {
         *value = row.i64()? as u64;
@@ -170,6 +186,13 @@ pub(crate) fn read_state(value: &[u8]) -> Result<State, BadRow> {
         }),
         _ => return Err(BadRow),
     };
+    let (mut ensemble, mut newest_sessions) = (None, NewestSessions::default());
+    if format > FORMAT_MIN {
+        ensemble = read_ensemble(&row.text()?)?;
+        for _ in 0..row.u32()? {
+            newest_sessions.opened(row.i64()?);
+        }
+    }
     row.end()?;
     let [
         applied_index,
@@ -189,7 +212,16 @@ pub(crate) fn read_state(value: &[u8]) -> Result<State, BadRow> {
         znodes,
         sessions,
         cluster,
+        ensemble,
+        newest_sessions,
     })
+}
+
+fn read_ensemble(text: &str) -> Result<Option<Ensemble>, BadRow> {
+    match text {
+        "" => Ok(None),
+        text => Ensemble::parse(text).map(Some).map_err(|_| BadRow),
+    }
 }
 
 struct Cursor<'a>(&'a [u8]);

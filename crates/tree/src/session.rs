@@ -42,6 +42,34 @@ pub(crate) struct Sessions {
     pub(crate) by_id: BTreeMap<i64, Session>,
     /// Rows to write or delete in the next checkpoint.
     pub(crate) changed: BTreeSet<i64>,
+    pub(crate) newest: NewestSessions,
+}
+
+/// The newest session that each member ever opened. It outlives the session, so that no id is used
+/// twice whatever a member's clock does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct NewestSessions(BTreeMap<u64, i64>);
+
+impl NewestSessions {
+    /// A session was opened. What was there before, if that changed.
+    pub(crate) fn opened(&mut self, id: i64) -> Option<Option<i64>> {
+        let before = self.of(member_of(id));
+        let is_newer = before.is_none_or(|before| (id as u64) > before as u64);
+        is_newer.then(|| self.0.insert(member_of(id), id))
+    }
+
+    pub(crate) fn of(&self, member: u64) -> Option<i64> {
+        self.0.get(&member).copied()
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = i64> {
+        self.0.values().copied()
+    }
+}
+
+/// The member that opened a session: the high byte of its id.
+fn member_of(id: i64) -> u64 {
+    id as u64 >> 56
 }
 
 /// The identity of a cluster and the secret of its passwords.

@@ -5,6 +5,7 @@ use quenda_proto::ErrorCode;
 use crate::acl::{AclId, AclStore};
 use crate::checkpoint::{self, Dirty};
 use crate::digest;
+use crate::ensemble::Ensemble;
 use crate::index::Index;
 use crate::limits::EPHEMERAL_PATHS_MAX;
 use crate::node::{NIL, Node, NodeId, OldData, Owner, ROOT, flags};
@@ -26,6 +27,7 @@ pub struct Tree {
     pub(crate) totals: Totals,
     pub(crate) zxids: Zxids,
     pub(crate) cluster: Option<Cluster>,
+    pub(crate) ensemble: Option<Ensemble>,
     pub(crate) applied: Position,
     pub(crate) dirty: Dirty,
 }
@@ -71,6 +73,7 @@ impl Tree {
             totals: Totals::default(),
             zxids: Zxids::default(),
             cluster: None,
+            ensemble: None,
             applied: Position::default(),
             dirty: Dirty::default(),
         };
@@ -122,7 +125,7 @@ impl Tree {
         self.applied = Position { index, term };
     }
 
-    /// The running digest over znodes, lists and sessions. Trees that have applied the same commands have
+    /// The running digest over znodes, lists, sessions and configuration. Trees that have applied the same commands have
     /// the same one.
     pub fn digest(&self) -> u64 {
         self.totals.digest
@@ -131,6 +134,16 @@ impl Tree {
     /// Id of the cluster, once it has one.
     pub fn cluster(&self) -> Option<u64> {
         self.cluster.as_ref().map(|cluster| cluster.id)
+    }
+
+    /// The members as the last reconfiguration left them; `None` for a member that stays alone.
+    pub fn ensemble(&self) -> Option<&Ensemble> {
+        self.ensemble.as_ref()
+    }
+
+    /// The newest session that was ever opened on a member, whether it is still there or not.
+    pub fn newest_session(&self, member: u64) -> Option<i64> {
+        self.sessions.newest.of(member)
     }
 
     /// Sizes.
@@ -337,15 +350,26 @@ impl Tree {
 
     /// The digest from scratch, for tests and for a store that is suspected.
     pub fn recompute_digest(&self) -> u64 {
-        let mut sum = self.sessions().fold(0u64, |sum, (id, session)| {
-            sum.wrapping_add(digest::of_session(id, session))
-        });
+        let mut sum = self.digest_beside_znodes();
         self.walk(|id, path| {
             let mut node = self.nodes.get(id).clone();
             node.content = digest::content(path, node.data(), self.acls.hash(node.acl));
             sum = sum.wrapping_add(digest::of_node(&node));
         });
         sum
+    }
+
+    /// What everything but the znodes adds to the digest.
+    pub(crate) fn digest_beside_znodes(&self) -> u64 {
+        let sessions = self
+            .sessions()
+            .map(|(id, session)| digest::of_session(id, session));
+        let newest = self.sessions.newest.ids().map(digest::of_newest_session);
+        let ensemble = self.ensemble().map(digest::of_ensemble);
+        sessions
+            .chain(newest)
+            .chain(ensemble)
+            .fold(0, u64::wrapping_add)
     }
 
     /// Visits every znode with its path, parents first.

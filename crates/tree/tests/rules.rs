@@ -507,6 +507,7 @@ fn epochs_follow_terms() {
     member.apply(&Command::Found {
         cluster: 1,
         secret: [0; 32],
+        config: "",
     });
     assert_eq!(member.tree.last_zxid(), before);
     assert_eq!(member.tree.cluster(), Some(77), "only the first counts");

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use quenda_frontend::{
-    CloseReason, Connection, ConnectionId, Fired, Growth, Proposals, Received, SessionIds,
-    Settings, SyncMode, WatchTable, World,
+    CloseReason, Connection, ConnectionId, Fired, Growth, Proposals, Received, ServiceMode,
+    SessionIds, Settings, SyncMode, WatchTable, World,
 };
 use quenda_proto::connect::Handshake;
 use quenda_proto::event::EventType;
@@ -29,7 +29,7 @@ pub struct Member {
     pub watches: RefCell<WatchTable>,
     pub session_ids: SessionIds,
     pub settings: Arc<Settings>,
-    pub serving: bool,
+    pub service: ServiceMode,
     pub growth: Growth,
     pub sync: SyncMode,
     pub now_ms: u64,
@@ -118,7 +118,7 @@ impl Member {
             watches: RefCell::new(watches),
             session_ids: SessionIds::new(1, 1_795_984_000_000).expect("a member"),
             settings: Arc::new(settings),
-            serving: true,
+            service: ServiceMode::Serving,
             growth: Growth::Allowed,
             sync: SyncMode::Marker,
             now_ms: 1_000,
@@ -133,6 +133,7 @@ impl Member {
         member.propose(&Command::Found {
             cluster: 1,
             secret: [9; 32],
+            config: "",
         });
         member.apply();
         member
@@ -198,7 +199,7 @@ impl Member {
             tree: &self.tree,
             watches: &self.watches,
             session_ids: &self.session_ids,
-            serving: self.serving,
+            service: self.service,
             growth: self.growth,
             sync: self.sync,
             now_ms: self.now_ms,

@@ -2,6 +2,7 @@
 
 mod create;
 mod delete;
+mod members;
 mod multi;
 mod session;
 mod set;
@@ -123,13 +124,42 @@ impl Tree {
                 path,
                 never_used_ms,
             } => self.reap(stamp, path, *never_used_ms, changes),
-            Command::Found { cluster, secret } => {
-                self.found(Cluster {
+            Command::Found {
+                cluster,
+                secret,
+                config,
+            } => {
+                let cluster = Cluster {
                     id: *cluster,
                     secret: *secret,
-                });
-                Applied::verdict(0, Ok(()))
+                };
+                self.found(stamp, cluster, config, changes)
             }
+            Command::Reconfig { request, facts } => {
+                let mut tx = self.client_transaction(stamp, request, changes);
+                let body = &mut Reader::new(request.body);
+                let verdict = self.reconfig_request(&mut tx, *facts, body, reply);
+                Applied::verdict(tx.zxid, verdict)
+            }
+            Command::Recover { cluster, config } => self.recover(stamp, *cluster, config, changes),
+        }
+    }
+
+    fn client_transaction<'a>(
+        &mut self,
+        stamp: Stamp,
+        request: &'a Request<'_>,
+        changes: &'a mut Changes,
+    ) -> Transaction<'a> {
+        Transaction {
+            zxid: self.zxids.next(stamp.term),
+            time_ms: stamp.time_ms,
+            session: self.gate(request),
+            identities: &request.identities,
+            switches: request.switches,
+            acl_room: ACL_BYTES_MAX,
+            changes,
+            undo: None,
         }
     }
 
@@ -140,16 +170,7 @@ impl Tree {
         reply: &mut BytesMut,
         changes: &mut Changes,
     ) -> Applied {
-        let mut tx = Transaction {
-            zxid: self.zxids.next(stamp.term),
-            time_ms: stamp.time_ms,
-            session: self.gate(request),
-            identities: &request.identities,
-            switches: request.switches,
-            acl_room: ACL_BYTES_MAX,
-            changes,
-            undo: None,
-        };
+        let mut tx = self.client_transaction(stamp, request, changes);
         let body = &mut Reader::new(request.body);
         let Some(op) = Op::from_code(request.op) else {
             return Applied::verdict(tx.zxid, Err(ErrorCode::Unimplemented));
@@ -286,7 +307,10 @@ mod unit {
             let applied =
                 Tree::new().apply(stamp, &command, &mut BytesMut::new(), &mut Changes::new());
             let is_applied = applied.code != ErrorCode::Unimplemented;
-            assert_eq!(is_applied, info.kind == OpKind::Write, "{}", info.name);
+            // Has a command of its own.
+            let is_request = info.op != Op::Reconfig;
+            let is_write = info.kind == OpKind::Write && is_request;
+            assert_eq!(is_applied, is_write, "{}", info.name);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Sessions: open, resume, end; the cluster's secret; containers and TTL znodes whose time has come.
+//! Sessions: open, resume, end; containers and TTL znodes whose time has come.
 
 use quenda_proto::ErrorCode;
 use quenda_proto::connect::PASSWORD_LEN;
@@ -8,10 +8,9 @@ use crate::Tree;
 use crate::changes::Changes;
 use crate::command::{Stamp, Switches};
 use crate::digest;
-use crate::index::Index;
-use crate::node::{NodeId, Owner, ROOT};
+use crate::node::{NodeId, Owner};
 use crate::reap;
-use crate::session::{self, Cluster, Session};
+use crate::session::{self, Session};
 
 impl Tree {
     pub(super) fn open_session(&mut self, stamp: Stamp, id: i64, timeout_ms: i32) -> Applied {
@@ -21,6 +20,7 @@ impl Tree {
             return refused(zxid);
         }
         self.put_session(id, Session::new(timeout_ms, 1));
+        self.count_opened(id);
         Applied {
             zxid,
             code: ErrorCode::Ok,
@@ -147,22 +147,12 @@ impl Tree {
         }
     }
 
-    /// Gives the cluster its identity, unless it has one. The hash tables get a seed that clients do not
-    /// know.
-    pub(super) fn found(&mut self, cluster: Cluster) {
-        if self.cluster.is_some() {
-            return;
+    fn count_opened(&mut self, id: i64) {
+        if let Some(before) = self.sessions.newest.opened(id) {
+            let old = before.map_or(0, digest::of_newest_session);
+            let new = digest::of_newest_session(id);
+            self.totals.digest = self.totals.digest.wrapping_sub(old).wrapping_add(new);
         }
-        let ids: Vec<NodeId> = self.nodes.ids().filter(|id| *id != ROOT).collect();
-        let seed = session::table_seed(&cluster.secret);
-        self.acls.reseed(seed);
-        self.index = Index::with_capacity(seed, ids.len());
-        for id in ids {
-            let node = self.nodes.get(id);
-            let hash = self.index.hash(node.parent, node.name());
-            self.index.insert(hash, id);
-        }
-        self.cluster = Some(cluster);
     }
 
     fn put_session(&mut self, id: i64, session: Session) {

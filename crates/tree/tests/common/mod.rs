@@ -90,6 +90,7 @@ impl Member {
         member.apply(&Command::Found {
             cluster: 77,
             secret: SECRET,
+            config: "",
         });
         member.open(SESSION);
         member

@@ -158,6 +158,7 @@ impl Generator {
             switches: Switches {
                 skip_acl: self.random.one_in(8),
                 enforce_quota: self.random.one_in(2),
+                ..Switches::default()
             },
             identities: self.identities(),
             op,

@@ -35,6 +35,7 @@ impl Run {
         let found = Command::Found {
             cluster: 5,
             secret: SECRET,
+            config: "",
         };
         let mut tree = Tree::new();
         let mut replica = Tree::new();

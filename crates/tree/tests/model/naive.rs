@@ -193,6 +193,9 @@ impl Naive {
                 finish(context, code, SessionEffect::None)
             }
             Command::Found { .. } => outcome(0, ErrorCode::Ok, SessionEffect::None),
+            Command::Reconfig { .. } | Command::Recover { .. } => {
+                unreachable!("not in these streams")
+            }
         }
     }
 
