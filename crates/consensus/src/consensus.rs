@@ -83,6 +83,8 @@ pub struct Consensus {
     /// Newest entry of a snapshot that the host is installing. Until it is applied, this member must not
     /// start an election: raft would look for entries that the snapshot replaces.
     installing: Option<u64>,
+    /// Whether this member leaves leading to others.
+    passive: bool,
     /// Elections started here; makes the timeouts of one term differ.
     elections: u64,
 }
@@ -108,6 +110,7 @@ impl Consensus {
             hard_state,
             outstanding: VecDeque::new(),
             installing: None,
+            passive: false,
             elections: 0,
         };
         consensus.pin_election_timeout();
@@ -122,17 +125,43 @@ impl Consensus {
             return;
         }
         let was_leader = self.is_leader();
+        if !was_leader && !self.may_campaign() {
+            self.node.raft.election_elapsed += 1;
+            return;
+        }
         if self.node.tick() && !was_leader {
             self.elections += 1;
         }
         self.pin_election_timeout();
     }
 
+    /// Whether an election may be started here. A voter that needs nobody else's vote leads at once, and
+    /// raft takes for granted that its log is durable then.
+    fn may_campaign(&self) -> bool {
+        let raft = &self.node.raft;
+        let alone = raft.prs().is_singleton();
+        let durable = raft.raft_log.persisted == self.last_index();
+        !self.passive && self.installing.is_none() && (durable || !alone)
+    }
+
+    /// A passive member starts no election; it votes and takes entries like any other.
+    pub fn set_passive(&mut self, passive: bool) {
+        self.passive = passive;
+    }
+
+    /// The leader's process is known to be gone: another member may be elected without waiting for the
+    /// leader's lease to end. Nothing happens on a leader.
+    pub fn forget_leader(&mut self) {
+        if !self.is_leader() {
+            self.node.raft.leader_id = raft::INVALID_ID;
+        }
+    }
+
     /// Starts an election now, without waiting for a timeout. A single voter leads when this returns.
-    /// Nothing happens on a leader, on a member without a vote, while a snapshot is being installed, and
-    /// while a committed membership change waits to be applied.
+    /// Nothing happens on a leader, on a member without a vote or a passive one, while a snapshot is being
+    /// installed, and while a committed membership change waits to be applied.
     pub fn campaign(&mut self) {
-        if self.installing.is_some() || !self.node.raft.promotable() {
+        if self.is_leader() || !self.may_campaign() || !self.node.raft.promotable() {
             return;
         }
         self.elections += 1;
@@ -173,20 +202,22 @@ impl Consensus {
         Ok(self.propose_batch(vec![command])?.start)
     }
 
-    /// Appends a membership change. It takes effect when it is applied.
+    /// Appends a membership change. It takes effect when it is applied. `context` is a command that goes
+    /// with it, empty for none; see [`crate::conf_context`]. No changes at all leave a joint membership.
     ///
     /// # Errors
     /// See [`MembershipError`]; nothing was appended then.
     pub fn propose_membership(
         &mut self,
         changes: &[MembershipChange],
+        context: Vec<u8>,
     ) -> Result<u64, MembershipError> {
         self.check_may_propose()?;
         // Raft would silently append an empty entry instead.
         if self.node.raft.has_pending_conf() {
             return Err(MembershipError::InProgress);
         }
-        let change = membership::to_raft(changes);
+        let change = membership::to_raft(changes, context);
         self.check_change(&change)?;
         self.append(vec![eraftpb::Entry {
             entry_type: EntryType::EntryConfChangeV2 as i32,
@@ -210,9 +241,10 @@ impl Consensus {
             return Err(StepError::Unexpected);
         }
         // A call to take leadership over, which is no loss to miss.
-        if message.msg_type() == MessageType::MsgTimeoutNow && self.installing.is_some() {
+        if message.msg_type() == MessageType::MsgTimeoutNow && !self.may_campaign() {
             return Ok(());
         }
+        self.check_promises(&message)?;
         let from = message.from;
         let result = self.node.step(message);
         self.pin_election_timeout();
@@ -221,6 +253,46 @@ impl Consensus {
             raft::Error::StepPeerNotFound => StepError::UnknownMember { from },
             other => StepError::Refused(other.to_string()),
         })
+    }
+
+    /// What a member that lost its data must not answer.
+    fn check_promises(&self, message: &eraftpb::Message) -> Result<(), StepError> {
+        match message.msg_type() {
+            MessageType::MsgRequestVote | MessageType::MsgRequestPreVote if self.is_joining() => {
+                Err(StepError::Joining)
+            }
+            // Raft gives up the whole process.
+            MessageType::MsgHeartbeat if message.commit > self.last_index() => {
+                Err(StepError::LostEntries {
+                    believed: message.commit,
+                    last: self.last_index(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Replaces this member's state by a snapshot that its host has received: [`Ready::snapshot`] follows
+    /// unless it is of no use, because the member knows as much already. False if there is no leader to
+    /// tell; the call may be repeated then.
+    pub fn restore(&mut self, image: &SnapshotImage) -> bool {
+        let (raft, leader) = (&self.node.raft, self.node.raft.leader_id);
+        if raft.state != StateRole::Follower || leader == raft::INVALID_ID {
+            return false;
+        }
+        // Whatever leader made it: a snapshot holds committed entries alone, which are the same everywhere.
+        let message = eraftpb::Message {
+            msg_type: MessageType::MsgSnapshot as i32,
+            from: leader,
+            to: self.config.id,
+            term: raft.term,
+            snapshot: Some(image.to_raft()),
+            ..eraftpb::Message::default()
+        };
+        let restored = self.node.step(message);
+        debug_assert!(restored.is_ok(), "restore: {restored:?}");
+        self.pin_election_timeout();
+        true
     }
 
     /// Asks for an index that makes a read linearizable; it comes in [`Ready::reads`]. `context` must
@@ -336,10 +408,12 @@ impl Consensus {
         let Some(change) = membership::decode(entry)? else {
             return Ok(None);
         };
+        let index = entry.index;
         let state = self
             .node
             .apply_conf_change(&change)
             .map_err(|error| MembershipError::Invalid(error.to_string()))?;
+        self.node.mut_store().note_membership(index);
         Ok(Some(Membership::from_raft(state)))
     }
 
@@ -385,6 +459,28 @@ impl Consensus {
     /// The membership in force.
     pub fn membership(&self) -> Membership {
         Membership::from_raft(self.node.raft.prs().conf().to_conf_state())
+    }
+
+    /// The entry that the membership in force came with; 0 if it has not changed since the start.
+    pub fn membership_index(&self) -> u64 {
+        self.node.store().membership_index()
+    }
+
+    /// Whether this member has no membership yet: it waits to be fed by a leader.
+    pub fn is_joining(&self) -> bool {
+        let raft = &self.node.raft;
+        raft.prs().iter().next().is_none()
+    }
+
+    /// Whether a membership change has not been applied yet, or a joint membership not been left. It may
+    /// say so for a moment after an election although there is none.
+    pub fn is_membership_changing(&self) -> bool {
+        self.node.raft.has_pending_conf() || self.membership().is_joint()
+    }
+
+    /// Whether leadership is being handed over.
+    pub fn is_transferring(&self) -> bool {
+        self.node.raft.lead_transferee.is_some()
     }
 
     /// What the leader knows of every member, ascending; empty on others.

@@ -60,6 +60,18 @@ pub enum StepError {
         /// The sender.
         from: u64,
     },
+    /// A call for votes to a member that has no membership yet: it may be a voter that lost its data, and
+    /// then what it had promised is gone too.
+    #[error("this member is joining and votes for nobody")]
+    Joining,
+    /// The leader believes that this member holds entries that it does not have: it lost its data.
+    #[error("the leader believes entries up to {believed} to be here, but the log ends at {last}")]
+    LostEntries {
+        /// Newest entry that the leader takes for durable here and committed.
+        believed: u64,
+        /// Last entry of the log.
+        last: u64,
+    },
     /// Raft refused it.
     #[error("raft: {0}")]
     Refused(String),

@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use prost::Message as _;
 use raft::eraftpb::{ConfChange, ConfChangeSingle, ConfChangeType, ConfChangeV2, ConfState};
 use raft::prelude::ConfChangeTransition;
@@ -27,6 +28,26 @@ impl Membership {
             voters: voters.into_iter().collect(),
             ..Membership::default()
         }
+    }
+
+    /// Whether nobody takes part: a member that joins knows no membership yet.
+    pub fn is_empty(&self) -> bool {
+        self.voters.is_empty() && self.learners.is_empty()
+    }
+
+    /// Whether two memberships are in force at once.
+    pub fn is_joint(&self) -> bool {
+        !self.outgoing_voters.is_empty()
+    }
+
+    /// Whether the member takes part, with or without a vote.
+    pub fn contains(&self, id: u64) -> bool {
+        self.votes(id) || self.learners.contains(&id)
+    }
+
+    /// Whether the member votes, in the new membership or in the one that is being left.
+    pub fn votes(&self, id: u64) -> bool {
+        self.voters.contains(&id) || self.outgoing_voters.contains(&id)
     }
 
     /// Every member named here, ascending, each once.
@@ -94,12 +115,23 @@ impl MembershipChange {
 
 /// Raft's form of `changes`: one change is direct, several go through a joint membership that the
 /// leader leaves by itself.
-pub(crate) fn to_raft(changes: &[MembershipChange]) -> ConfChangeV2 {
+pub(crate) fn to_raft(changes: &[MembershipChange], context: Vec<u8>) -> ConfChangeV2 {
     ConfChangeV2 {
         transition: ConfChangeTransition::Auto as i32,
         changes: changes.iter().map(|change| change.to_raft()).collect(),
-        context: Vec::new(),
+        context,
     }
+}
+
+/// The command that travels with a membership change, if there is one; `None` for other entries too.
+///
+/// # Errors
+/// The entry is damaged.
+pub fn conf_context(entry: &LogEntry) -> Result<Option<Bytes>, MembershipError> {
+    let change = decode(entry)?;
+    Ok(change
+        .map(|change| Bytes::from(change.context))
+        .filter(|context| !context.is_empty()))
 }
 
 /// The change that a committed entry carries; `None` if it carries a command.

@@ -2,6 +2,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use raft::eraftpb;
 
+use crate::consensus::SnapshotImage;
 use crate::error::StepError;
 
 /// One message between two members: an opaque payload and where it goes.
@@ -31,6 +32,18 @@ impl Message {
             payload: Bytes::from(message.encode_to_vec()),
         }
     }
+}
+
+/// The snapshot that a message announces; `None` if it announces none.
+///
+/// # Errors
+/// The bytes are no raft message.
+pub fn announced_snapshot(payload: &[u8]) -> Result<Option<SnapshotImage>, StepError> {
+    let message = decode(payload)?;
+    let snapshot = message.snapshot.as_ref();
+    Ok(snapshot
+        .map(SnapshotImage::from_raft)
+        .filter(|image| image.index > 0))
 }
 
 pub(crate) fn decode(payload: &[u8]) -> Result<eraftpb::Message, StepError> {

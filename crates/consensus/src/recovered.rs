@@ -76,15 +76,21 @@ pub enum RecoveredError {
 }
 
 impl Recovered {
-    /// The start of a new ensemble. Every founding member starts from the same voters.
-    pub fn bootstrap(voters: impl IntoIterator<Item = u64>) -> Recovered {
+    /// The start of a new ensemble. Every founding member starts from the same voters and learners.
+    pub fn bootstrap(
+        voters: impl IntoIterator<Item = u64>,
+        learners: impl IntoIterator<Item = u64>,
+    ) -> Recovered {
         Recovered {
             hard_state: HardState {
                 term: BOOTSTRAP_TERM,
                 vote: 0,
                 commit: BOOTSTRAP_INDEX,
             },
-            membership: Membership::of_voters(voters),
+            membership: Membership {
+                learners: learners.into_iter().collect(),
+                ..Membership::of_voters(voters)
+            },
             compacted: (BOOTSTRAP_INDEX, BOOTSTRAP_TERM),
             entries: Vec::new(),
             applied: BOOTSTRAP_INDEX,

@@ -23,6 +23,8 @@ pub(crate) struct LogWindow {
     data_bytes: u64,
     initial: RaftState,
     image: Option<SnapshotImage>,
+    /// Entry that the newest membership in force came with, 0 if none since the start.
+    membership_index: u64,
     /// Raft asks through a shared reference.
     wanted: Cell<Option<SnapshotRequest>>,
 }
@@ -42,6 +44,7 @@ impl LogWindow {
             data_bytes,
             initial: RaftState::new(hard_state, recovered.membership.to_raft()),
             image: None,
+            membership_index: 0,
             wanted: Cell::new(None),
         }
     }
@@ -106,6 +109,7 @@ impl LogWindow {
         self.data_bytes = 0;
         self.compacted = (index, term);
         self.image = None;
+        self.membership_index = index;
     }
 
     /// The newest index at or below `through` that leaves at least `retain` bytes of commands behind
@@ -125,6 +129,23 @@ impl LogWindow {
 
     pub(crate) fn offer(&mut self, image: SnapshotImage) {
         self.image = Some(image);
+    }
+
+    /// A membership has come into force with the entry at `index`. A member that joined with it can only
+    /// use an image that holds that entry, and one that lost its data and comes back as learner must not
+    /// find itself a voter in it.
+    pub(crate) fn note_membership(&mut self, index: u64) {
+        self.membership_index = index;
+    }
+
+    pub(crate) fn membership_index(&self) -> u64 {
+        self.membership_index
+    }
+
+    fn serves(&self, image: &SnapshotImage, request_index: u64, to: u64) -> bool {
+        image.index >= request_index
+            && image.index >= self.compacted.0.max(self.membership_index)
+            && image.membership.contains(to)
     }
 
     pub(crate) fn take_wanted(&mut self) -> Option<SnapshotRequest> {
@@ -186,13 +207,12 @@ impl Storage for LogWindow {
 
     fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
         match &self.image {
-            Some(image) if image.index >= request_index && image.index >= self.compacted.0 => {
-                Ok(image.to_raft())
-            }
+            Some(image) if self.serves(image, request_index, to) => Ok(image.to_raft()),
             _ => {
+                let min_index = request_index.max(self.compacted.0);
                 self.wanted.set(Some(SnapshotRequest {
                     to,
-                    min_index: request_index.max(self.compacted.0),
+                    min_index: min_index.max(self.membership_index),
                 }));
                 Err(StorageError::SnapshotTemporarilyUnavailable.into())
             }
@@ -201,7 +221,7 @@ impl Storage for LogWindow {
 }
 
 impl SnapshotImage {
-    fn to_raft(&self) -> Snapshot {
+    pub(crate) fn to_raft(&self) -> Snapshot {
         Snapshot {
             data: self.manifest.to_vec(),
             metadata: Some(SnapshotMetadata {

@@ -37,7 +37,7 @@ struct Ensemble {
 
 impl Ensemble {
     fn new(ids: &[u64], seed: u64) -> Ensemble {
-        let start = |id| Member::start(id, seed, Recovered::bootstrap(ids.iter().copied()));
+        let start = |id| Member::start(id, seed, Recovered::bootstrap(ids.iter().copied(), []));
         Ensemble {
             members: ids.iter().map(|&id| (id, start(id))).collect(),
             network: Vec::new(),
@@ -339,14 +339,14 @@ fn a_new_member_starts_from_a_snapshot_as_learner_and_becomes_a_voter() {
     ensemble
         .member(1)
         .raft
-        .propose_membership(&[MembershipChange::AddLearner(2)])
+        .propose_membership(&[MembershipChange::AddLearner(2)], Vec::new())
         .unwrap();
     ensemble.rounds_until("caught up", |e| e.has_everywhere(b"before"));
     assert!(ensemble.member(2).disk.compacted.0 > 0, "by snapshot");
     ensemble
         .member(1)
         .raft
-        .propose_membership(&[MembershipChange::AddVoter(2)])
+        .propose_membership(&[MembershipChange::AddVoter(2)], Vec::new())
         .unwrap();
     ensemble.rounds_until("a voter", |e| {
         e.members

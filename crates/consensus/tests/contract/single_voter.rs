@@ -8,7 +8,7 @@ use quenda_consensus::{
 };
 
 fn fresh() -> Member {
-    Member::start(1, 7, Recovered::bootstrap([1]))
+    Member::start(1, 7, Recovered::bootstrap([1], []))
 }
 
 fn leading() -> Member {
@@ -188,7 +188,7 @@ fn refuses_more_than_the_uncommitted_bound_until_something_commits() {
         max_uncommitted_bytes: 1_000,
         ..Config::new(1)
     };
-    let mut raft = Consensus::new(config, Recovered::bootstrap([1])).unwrap();
+    let mut raft = Consensus::new(config, Recovered::bootstrap([1], [])).unwrap();
     raft.campaign();
     let first = raft.propose(vec![1; 800]).unwrap();
     assert_eq!(raft.propose(vec![2; 300]), Err(ProposeError::Full));
@@ -207,7 +207,7 @@ fn committed_entries_come_in_bounded_portions() {
         max_committed_bytes: 1_000,
         ..Config::new(1)
     };
-    let mut raft = Consensus::new(config, Recovered::bootstrap([1])).unwrap();
+    let mut raft = Consensus::new(config, Recovered::bootstrap([1], [])).unwrap();
     raft.campaign();
     let commands = (0..50_u8).map(|n| vec![n; 300]).collect();
     let range = raft.propose_batch(commands).unwrap();
@@ -257,19 +257,19 @@ fn membership_changes_are_checked_and_one_at_a_time() {
     let mut member = leading();
     let remove_all = member
         .raft
-        .propose_membership(&[MembershipChange::Remove(1)]);
+        .propose_membership(&[MembershipChange::Remove(1)], Vec::new());
     assert!(matches!(remove_all, Err(MembershipError::Invalid(_))));
-    let leave = member.raft.propose_membership(&[]);
+    let leave = member.raft.propose_membership(&[], Vec::new());
     assert!(matches!(leave, Err(MembershipError::Invalid(_))));
 
     member
         .raft
-        .propose_membership(&[MembershipChange::AddLearner(2)])
+        .propose_membership(&[MembershipChange::AddLearner(2)], Vec::new())
         .unwrap();
     assert_eq!(
         member
             .raft
-            .propose_membership(&[MembershipChange::AddLearner(3)]),
+            .propose_membership(&[MembershipChange::AddLearner(3)], Vec::new()),
         Err(MembershipError::InProgress)
     );
     member.settle();
@@ -286,7 +286,7 @@ fn takes_no_foreign_or_damaged_message() {
         member.raft.step(&[0xff, 0xff]),
         Err(StepError::Undecodable(_))
     ));
-    let mut other = Member::start(2, 7, Recovered::bootstrap([1, 2]));
+    let mut other = Member::start(2, 7, Recovered::bootstrap([1, 2], []));
     other.raft.campaign();
     other.settle();
     let request = other.outbox.pop().expect("asks for a vote");
@@ -346,6 +346,6 @@ fn useless_settings_are_refused() {
         heartbeat_tick: 10,
         ..Config::new(1)
     };
-    assert!(Consensus::new(bad, Recovered::bootstrap([1])).is_err());
-    assert!(Consensus::new(Config::new(0), Recovered::bootstrap([1])).is_err());
+    assert!(Consensus::new(bad, Recovered::bootstrap([1], [])).is_err());
+    assert!(Consensus::new(Config::new(0), Recovered::bootstrap([1], [])).is_err());
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 pub const MEMBER: u64 = 1;
 
 pub fn start() -> Recovered {
-    Recovered::bootstrap([MEMBER])
+    Recovered::bootstrap([MEMBER], [])
 }
 
 /// A kind of store that a process can end with and begin again with.

@@ -38,7 +38,7 @@ fn work(directory: PathBuf) {
             directory: directory.clone(),
             log_directory: None,
             member: 1,
-            start: Recovered::bootstrap([1]),
+            start: Recovered::bootstrap([1], []),
         };
         RocksStore::open(options).unwrap()
     };
