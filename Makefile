@@ -81,3 +81,11 @@ fuzz: ## Fuzz each decoder for ten minutes
 .PHONY: compare
 compare: build ## Quenda and a genuine ZooKeeper side by side: ratios of speed, CPU and memory
 	integration/compare/run
+
+.PHONY: docker-image
+docker-image: build ## The container image `quenda`; see docker/README.md
+	docker/build
+
+.PHONY: docker-test
+docker-test: ## The image and its three members, on a Docker engine of its own where none runs
+	integration/docker/run
