@@ -18,6 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.dont_write_bytecode = True
 
 from integration.lib import zkwire  # noqa: E402
+from integration.lib.ensemble import Ensemble  # noqa: E402
+from integration.lib.network import Namespaces  # noqa: E402
 from integration.lib.target import TARGET, build_server  # noqa: E402
 
 LONG = os.environ.get("QUENDA_LONG", "") not in ("", "0")
@@ -106,6 +108,37 @@ def own_server():
         server.kill9()
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def own_ensemble(request):
+    """own_ensemble(cuttable=False, start=True, …) is a three-member ensemble of this test's own; `cuttable` puts each
+    member into a network namespace. Members that a failed test leaves say what they logged."""
+    made, folders = [], []
+
+    def make(cfg=None, members=3, cuttable=False, start=True, **options):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="quenda-field-"))
+        folders.append(folder)
+        network = Namespaces() if cuttable else None
+        ensemble = Ensemble(folder, members, network, cfg={**BASE, **(cfg or {})}, **options)
+        made.append(ensemble)
+        return ensemble.start() if start else ensemble
+
+    yield make
+    failed = getattr(request.node, "call_failed", False)
+    for ensemble in made:
+        if failed:
+            print(ensemble.log_tails())
+        ensemble.close()
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    if call.when == "call":
+        item.call_failed = outcome.get_result().failed
 
 
 @pytest.fixture

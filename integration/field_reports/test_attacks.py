@@ -532,7 +532,7 @@ def test_a_client_of_just_before_the_kill_comes_back(own_server, rng, long):
         killer.join()
         for _ in range(rng.randrange(3)):
             # Killed again while it starts.
-            server._spawn()
+            server.spawn()
             time.sleep(rng.random() * 0.05)
             server.kill9()
         server.start()

@@ -1,7 +1,7 @@
 """One server process under test: configuration file, start, readiness, stop.
 
 The genuine server and Quenda are driven through the same interface, so that a harness can exchange one for
-the other. Everything stays on 127.0.0.1.
+the other. Everything stays on this machine: on 127.0.0.1, or in network namespaces of its own.
 """
 
 import os
@@ -17,7 +17,6 @@ HOST = "127.0.0.1"
 
 BASE_CFG = {
     "tickTime": "2000",
-    "clientPortAddress": HOST,
     "maxClientCnxns": "0",
     "4lw.commands.whitelist": "*",
     "admin.enableServer": "false",
@@ -35,9 +34,9 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def four_letter_word(port, word, timeout=5.0):
+def four_letter_word(port, word, timeout=5.0, host=HOST):
     """The whole answer to a four-letter word, as text; empty when the server just closes."""
-    with socket.create_connection((HOST, port), timeout=timeout) as sock:
+    with socket.create_connection((host, port), timeout=timeout) as sock:
         sock.sendall(word.encode("ascii"))
         answer = b""
         while True:
@@ -48,9 +47,17 @@ def four_letter_word(port, word, timeout=5.0):
 
 
 class ServerProcess:
-    """Base of the launchers. `extra_cfg` entries override the base ones; a value of None drops the key."""
+    """Base of the launchers. `extra_cfg` entries override the base ones; a value of None drops the key.
+
+    `prefix` are words in front of the command line, such as the ones that enter a network namespace; they must
+    replace themselves by the server, so that signals and the process id are its own.
+    """
 
     name = "server"
+    host = HOST
+    prefix = ()
+    # A server that writes its configuration file itself (reconfig does) finds it again as it has left it.
+    keeps_cfg = False
 
     def __init__(self, data_dir, extra_cfg=None, env=None, port=None):
         self.data_dir = pathlib.Path(data_dir)
@@ -90,7 +97,7 @@ class ServerProcess:
         for attempt in range(attempts):
             if self.port is None or attempt:
                 self.port = free_port()
-            self._spawn()
+            self.spawn()
             if self._wait_ready(timeout):
                 return self
         status = self.process.poll()
@@ -130,14 +137,17 @@ class ServerProcess:
 
     def _cfg(self):
         cfg = dict(BASE_CFG, dataDir=str(self.data_dir / "data"), clientPort=str(self.port))
+        cfg["clientPortAddress"] = self.host
         cfg.update(self.extra_cfg)
         return {key: value for key, value in cfg.items() if value is not None}
 
-    def _spawn(self):
-        self.cfg_path.write_text("".join(f"{key}={value}\n" for key, value in self._cfg().items()))
+    def spawn(self):
+        """Starts the process and does not wait for anything."""
+        if not (self.keeps_cfg and self.cfg_path.exists()):
+            self.cfg_path.write_text("".join(f"{key}={value}\n" for key, value in self._cfg().items()))
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                self.command(),
+                [*self.prefix, *self.command()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -150,15 +160,16 @@ class ServerProcess:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline and self.alive():
             try:
-                if self._serving():
+                if self.serving():
                     return True
             except OSError:
                 pass  # not listening yet
             time.sleep(0.02)
         return False
 
-    def _serving(self):
-        answer = four_letter_word(self.port, "srvr")
+    def serving(self):
+        """Whether it answers requests at this moment; OSError when nobody listens."""
+        answer = four_letter_word(self.port, "srvr", host=self.host)
         if "not currently serving" in answer:
             return False
         return "Mode:" in answer or self._handshake_answered()
@@ -166,7 +177,7 @@ class ServerProcess:
     def _handshake_answered(self):
         """Whether a new session is granted; for configurations that do not answer `srvr`."""
         request = struct.pack(">iqiqi", 0, 0, 1000, 0, 16) + bytes(16) + b"\0"
-        with socket.create_connection((HOST, self.port), timeout=5.0) as sock:
+        with socket.create_connection((self.host, self.port), timeout=5.0) as sock:
             sock.sendall(struct.pack(">i", len(request)) + request)
             granted = len(sock.recv(4)) == 4
             sock.sendall(struct.pack(">iii", 8, 1, -11))

@@ -11,14 +11,19 @@ from integration.zookeeper.genuine import DEFAULT_VERSION, GenuineZooKeeper
 TARGET = os.environ.get("TARGET", "quenda")
 IS_QUENDA = TARGET == "quenda"
 # Java reads these as system properties only, under these names.
-JAVA_PROPERTIES = ("jute.maxbuffer", "znode.container.checkIntervalMs", "znode.container.maxNeverUsedIntervalMs")
+JAVA_PROPERTIES = (
+    "jute.maxbuffer",
+    "readonlymode.enabled",
+    "znode.container.checkIntervalMs",
+    "znode.container.maxNeverUsedIntervalMs",
+)
 
 
-def build_server(folder, cfg, port=None):
-    """A server of the target's kind that is not started yet; `cfg` has the keys of zoo.cfg."""
+def build_server(folder, cfg, port=None, heap="512m"):
+    """A server of the target's kind that is not started yet; `cfg` has the keys of zoo.cfg, `heap` is Java's."""
     cfg = dict(cfg)
     if IS_QUENDA:
         return QuendaServer(folder, cfg, port=port)
     props = {key: cfg.pop(key) for key in JAVA_PROPERTIES if key in cfg}
     version = DEFAULT_VERSION if TARGET == "genuine" else TARGET
-    return GenuineZooKeeper(folder, cfg, props, version=version, port=port)
+    return GenuineZooKeeper(folder, cfg, props, version=version, port=port, heap=heap)

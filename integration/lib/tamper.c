@@ -1,0 +1,85 @@
+/* Preloaded into a server under test: puts its wall clock forward or back and makes its disk slow.
+ *
+ * TAMPER_CONTROL names a file of three 64-bit integers that is mapped, so that the test changes them while the server
+ * runs: offset of CLOCK_REALTIME in ms, delay of every sync in ms, number of syncs so far. See tamper.py.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+struct control {
+    volatile int64_t offset_ms;
+    volatile int64_t sync_delay_ms;
+    int64_t syncs;
+};
+
+static struct control *control;
+
+__attribute__((constructor)) static void map_control(void) {
+    const char *path = getenv("TAMPER_CONTROL");
+    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (file < 0) {
+        return;
+    }
+    void *found = mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (found != MAP_FAILED) {
+        control = found;
+    }
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int result = (int)syscall(SYS_clock_gettime, clock, now);
+    if (result == 0 && control && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) {
+        int64_t nanoseconds = now->tv_nsec + control->offset_ms % 1000 * 1000000;
+        now->tv_sec += control->offset_ms / 1000 + (nanoseconds >= 1000000000) - (nanoseconds < 0);
+        now->tv_nsec = (nanoseconds + 1000000000) % 1000000000;
+    }
+    return result;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec precise;
+    (void)zone;
+    int result = clock_gettime(CLOCK_REALTIME, &precise);
+    now->tv_sec = precise.tv_sec;
+    now->tv_usec = precise.tv_nsec / 1000;
+    return result;
+}
+
+time_t time(time_t *result) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (result) {
+        *result = now.tv_sec;
+    }
+    return now.tv_sec;
+}
+
+static void linger(void) {
+    if (!control) {
+        return;
+    }
+    __atomic_fetch_add(&control->syncs, 1, __ATOMIC_RELAXED);
+    int64_t delay = control->sync_delay_ms;
+    if (delay > 0) {
+        struct timespec wait = {delay / 1000, delay % 1000 * 1000000};
+        nanosleep(&wait, NULL);
+    }
+}
+
+int fsync(int file) {
+    linger();
+    return (int)syscall(SYS_fsync, file);
+}
+
+int fdatasync(int file) {
+    linger();
+    return (int)syscall(SYS_fdatasync, file);
+}
