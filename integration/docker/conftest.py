@@ -13,6 +13,7 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 sys.dont_write_bytecode = True
 
 from container import FAST_HEALTH, Container, docker  # noqa: E402
+
 from integration.lib.process import free_port  # noqa: E402
 
 IMAGE = os.environ.get("QUENDA_IMAGE", "quenda")

@@ -17,7 +17,7 @@ class DockerError(Exception):
 
 def docker(*arguments, check=True, binary="docker", env=None):
     """Standard output of a docker command, without the last line end."""
-    done = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=120, env=env)
+    done = subprocess.run([binary, *arguments], check=False, capture_output=True, text=True, timeout=120, env=env)
     if check and done.returncode:
         raise DockerError(f"{binary} {' '.join(arguments)}: status {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout.rstrip("\n")
@@ -45,7 +45,7 @@ class Container:
         return json.loads(docker("inspect", "--format", "{{json .State}}", self.name))
 
     def logs(self):
-        done = subprocess.run(["docker", "logs", self.name], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["docker", "logs", self.name], check=False, capture_output=True, text=True, timeout=60)
         return done.stdout + done.stderr
 
     def execute(self, *command):

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from container import REPOSITORY, Container, docker, wait_until
+
 from integration.lib.process import free_port
 
 MEMBERS = ("zoo1", "zoo2", "zoo3")
@@ -58,6 +59,15 @@ def ensemble(image):
     ensemble.compose("down", "--volumes", "--timeout", "5", check=False)
 
 
+def restart(ensemble, service, zk, local):
+    """One member is away and the other two go on; `local` is a client of that member, `zk` one of all three."""
+    ensemble.member(service).stop()
+    zk.retry(zk.ensure_path, f"/while-{service}-was-away")
+    wait_until("the other two have a leader", lambda: ensemble.leader() not in (None, service))
+    ensemble.member(service).start().wait_healthy()
+    assert local.retry(local.exists, f"/while-{service}-was-away"), "it has what it missed"
+
+
 def test_three_members_work_as_one(ensemble, client):
     ensemble.up()
     assert sorted(ensemble.modes().values()) == ["follower", "follower", "leader"]
@@ -72,14 +82,8 @@ def test_three_members_work_as_one(ensemble, client):
     zk.create("/alive", ephemeral=True)
     session = zk.client_id
 
-    # One after another is restarted; the other two go on without it.
-    for restarted in MEMBERS:
-        ensemble.member(restarted).stop()
-        zk.retry(zk.ensure_path, f"/while-{restarted}-was-away")
-        wait_until("the other two have a leader", lambda: ensemble.leader() not in (None, restarted))  # noqa: B023
-        ensemble.member(restarted).start().wait_healthy()
-        local = writers[restarted]
-        assert local.retry(local.exists, f"/while-{restarted}-was-away"), "it has what it missed"
+    for service in MEMBERS:
+        restart(ensemble, service, zk, local=writers[service])
     assert zk.client_id == session
     assert zk.retry(zk.exists, "/alive").owner_session_id == session[0]
 

@@ -27,6 +27,12 @@ def options(**variables):
     return [part for name, value in variables.items() for part in ("--env", f"{name}={value}")]
 
 
+def prepare(image, volume, script):
+    """Runs a shell script as root on a volume, before any member has it."""
+    alone = ("--rm", "--network", "none", "--entrypoint", "sh")
+    docker("run", *alone, "--volume", f"{volume}:/data", image, "-c", script)
+
+
 def test_with_nothing_set_it_stands_alone_as_an_unprivileged_process(run, port, client):
     member = run(port=port).wait_healthy()
     assert member.read("/conf/zoo.cfg") == text(DEFAULTS)
@@ -50,11 +56,21 @@ def test_with_nothing_set_it_stands_alone_as_an_unprivileged_process(run, port, 
 
 def test_every_variable_finds_its_key(run):
     variables = options(
-        ZOO_TICK_TIME=1000, ZOO_INIT_LIMIT=7, ZOO_SYNC_LIMIT=4, ZOO_MAX_CLIENT_CNXNS=11,
-        ZOO_AUTOPURGE_PURGEINTERVAL=2, ZOO_AUTOPURGE_SNAPRETAINCOUNT=5, ZOO_STANDALONE_ENABLED="true",
-        ZOO_ADMINSERVER_ENABLED="false", ZOO_4LW_COMMANDS_WHITELIST="*", ZOO_MY_ID=7,
-        ZOO_DATA_DIR="/srv/state", ZOO_DATA_LOG_DIR="/srv/log", ZOO_CONF_DIR="/conf",
-        ZOO_SERVERS="server.7=localhost:2888:3888;2199", ZOO_CFG_EXTRA="maxSessionTimeout=5000\nmaxCnxns=9",
+        ZOO_TICK_TIME=1000,
+        ZOO_INIT_LIMIT=7,
+        ZOO_SYNC_LIMIT=4,
+        ZOO_MAX_CLIENT_CNXNS=11,
+        ZOO_AUTOPURGE_PURGEINTERVAL=2,
+        ZOO_AUTOPURGE_SNAPRETAINCOUNT=5,
+        ZOO_STANDALONE_ENABLED="true",
+        ZOO_ADMINSERVER_ENABLED="false",
+        ZOO_4LW_COMMANDS_WHITELIST="*",
+        ZOO_MY_ID=7,
+        ZOO_DATA_DIR="/srv/state",
+        ZOO_DATA_LOG_DIR="/srv/log",
+        ZOO_CONF_DIR="/conf",
+        ZOO_SERVERS="server.7=localhost:2888:3888;2199",
+        ZOO_CFG_EXTRA="maxSessionTimeout=5000\nmaxCnxns=9",
     )
     member = run(*variables).wait_healthy()
     assert member.read("/conf/zoo.cfg") == text("""\
@@ -90,8 +106,7 @@ def test_java_flags_reach_the_server(run, port, client):
 
 
 def test_a_mounted_configuration_wins(run, image, tmp_path, volume):
-    docker("run", "--rm", "--network", "none", "--volume", f"{volume}:/data", "--entrypoint", "sh", image,
-           "-c", "echo 9 >/data/myid")
+    prepare(image, volume, "echo 9 >/data/myid")
     mounted = tmp_path / "zoo.cfg"
     mounted.write_text("dataDir=/data\ndataLogDir=/datalog\nclientPort : 2190\n")
     mounts = ("--volume", f"{mounted}:/conf/zoo.cfg:ro", "--volume", f"{volume}:/data")
@@ -103,16 +118,26 @@ def test_a_mounted_configuration_wins(run, image, tmp_path, volume):
 
 
 def test_a_volume_of_roots_is_made_the_users(run, image, volume):
-    docker("run", "--rm", "--network", "none", "--volume", f"{volume}:/data", "--entrypoint", "sh", image,
-           "-c", "mkdir /data/sub && touch /data/sub/file && chown -R 0:0 /data && chmod 700 /data")
+    prepare(image, volume, "mkdir /data/sub && touch /data/sub/file && chown -R 0:0 /data && chmod 700 /data")
     member = run("--volume", f"{volume}:/data").wait_healthy()
     owners = member.execute("stat", "--format", "%u:%g", "/data", "/data/sub", "/data/sub/file", "/data/myid")
     assert owners.split() == ["1000:1000"] * 4
 
 
 def test_without_root_without_capabilities_on_a_read_only_root(run, volume, log_volume):
-    hardened = ("--user", "1000:1000", "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
-                "--volume", f"{volume}:/data", "--volume", f"{log_volume}:/datalog")
+    hardened = (
+        "--user",
+        "1000:1000",
+        "--read-only",
+        "--cap-drop",
+        "ALL",
+        "--security-opt",
+        "no-new-privileges",
+        "--volume",
+        f"{volume}:/data",
+        "--volume",
+        f"{log_volume}:/datalog",
+    )
     member = run(*hardened, *options(ZOO_TICK_TIME=1500)).wait_healthy()
     assert "tickTime=1500" in member.read("/data/zoo.cfg").splitlines()
     member.stop()
@@ -174,7 +199,8 @@ def test_status_fails_when_nothing_serves(run):
     idle.execute("sh", "-c", "echo dataDir=/data >/conf/zoo.cfg; echo clientPort=2181 >>/conf/zoo.cfg")
     report = docker("exec", idle.name, "sh", "-c", "zkServer.sh status; echo ended with $?")
     assert report.splitlines()[-2:] == [
-        "Error contacting service. It is probably not running.", "ended with 1",
+        "Error contacting service. It is probably not running.",
+        "ended with 1",
     ]
 
 
@@ -201,8 +227,10 @@ def test_status_finds_the_client_port(run, configuration, found):
 
 
 def test_ports_and_volumes_of_the_zookeeper_image(image):
+    template = "{{range $key, $_ := .Config.FIELD}}{{$key}} {{end}}"
+
     def config(field):
-        return docker("image", "inspect", "--format", "{{range $key, $_ := .Config.%s}}{{$key}} {{end}}" % field, image)
+        return docker("image", "inspect", "--format", template.replace("FIELD", field), image)
 
     assert config("ExposedPorts").split() == ["2181/tcp", "2888/tcp", "3888/tcp", "8080/tcp"]
     assert config("Volumes").split() == ["/data", "/datalog", "/logs"]
