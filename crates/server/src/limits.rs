@@ -9,6 +9,22 @@ pub const READ_BYTES: usize = 64 << 10;
 /// the core has caught up.
 pub const INBOX_BYTES: usize = 32 << 20;
 
+/// Bytes of frames of other members in front of the core thread. Above it, the member that sends more is
+/// not read until the core has caught up; raft's own window bounds what it sends.
+pub const PEER_INBOX_BYTES: usize = 64 << 20;
+
+/// How long a member that leads and stops waits for another one to take over.
+pub const HANDOVER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a member must have been without a quorum before it serves clients that only read.
+pub const READ_ONLY_DELAY: Duration = Duration::from_secs(2);
+
+/// How often a member that waits for others to found the ensemble with says so.
+pub const FOUNDING_REPORT: Duration = Duration::from_secs(5);
+
+/// How often images that no member fetches any more are looked for.
+pub const IMAGE_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Open files that are kept for the store, where the system's limit allows twice as many: connections
 /// beyond the rest are refused, or the log could not go on.
 pub const STORE_FILES: u64 = 1024;
@@ -57,3 +73,67 @@ pub const OUTPUT_TOTAL_MAX: usize = 512 << 20;
 
 /// Bytes of waiting output that any connection may have, whatever the sum is.
 pub const OUTPUT_SHARE: usize = 1 << 20;
+
+/// Bytes of one frame between members: beyond any log entry with its envelope. A longer one is not sent;
+/// one that is announced closes the connection before memory is taken for it.
+pub const PEER_FRAME_MAX: usize = 128 << 20;
+
+/// Bytes that wait for one peer's connection. At the bound further frames are dropped and the member told
+/// that the peer is unreachable; one frame is always admitted to an empty queue.
+pub const PEER_QUEUE_BYTES: usize = 32 << 20;
+
+/// Bytes of frames from one peer that the core has not dealt with. At the bound that peer's connection is not
+/// read; the others are.
+pub const PEER_DELIVERED_BYTES: usize = 16 << 20;
+
+/// Bytes of queued frames that go to a peer's socket in one turn.
+pub const PEER_WRITE_BYTES: usize = 1 << 20;
+
+/// Bytes of room for one read from a peer's socket.
+pub const PEER_READ_BYTES: usize = 256 << 10;
+
+/// Members that may be connected at one time. Those beyond are refused.
+pub const PEERS_MAX: usize = 256;
+
+/// Connections on the quorum port that have not said who they are. At the bound the oldest gives way.
+pub const PEER_HANDSHAKES_MAX: usize = 64;
+
+/// How long a connection on the quorum port may take to say who it is.
+pub const PEER_HANDSHAKE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long one address of a peer may take to answer a dial, and its name to be looked up.
+pub const PEER_DIAL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The pause between two dials of a peer: at first, doubled each time up to [`PEER_DIAL_PAUSE_MAX`].
+pub const PEER_DIAL_PAUSE_MIN: Duration = Duration::from_millis(50);
+
+/// The longest pause between two dials of a peer.
+pub const PEER_DIAL_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Silence of our own on a peer's connection after which a ping is sent.
+pub const PEER_PING_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Silence of the peer after which its connection is closed.
+pub const PEER_IDLE_MAX: Duration = Duration::from_secs(5);
+
+/// How long what was sent to a peer may stay unacknowledged before the system breaks the connection.
+pub const PEER_UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(3);
+
+/// How long a stop waits for frames that are queued for peers.
+pub const PEER_STOP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Complaints about peers that are remembered. At the bound new ones are not logged.
+pub const PEER_COMPLAINTS_MAX: usize = 256;
+
+/// How long the same complaint about the same peer is not repeated in the log.
+pub const PEER_COMPLAINT_INTERVAL: Duration = Duration::from_secs(300);
+
+/// Bytes of an image in one frame.
+pub const IMAGE_CHUNK_BYTES: usize = 1 << 20;
+
+/// Silence on the connection that carries an image after which it is closed; the receiver dials again and
+/// goes on where it was.
+pub const IMAGE_IDLE_MAX: Duration = Duration::from_secs(10);
+
+/// How long an image may make no progress, over all attempts, before its transfer is given up.
+pub const IMAGE_PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,206 @@
+//! Fetches an image from a peer: on a connection of its own, dialed again when it breaks, going on where it was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{info, warn};
+
+use super::context::Context;
+use super::dialer::{DialError, Dialer};
+use super::frame::{FrameError, Kind};
+use super::handshake::Channel;
+use super::image_wire::{IMAGE_FRAME_MAX, Want, split_chunk};
+use super::images::{ImageError, ImageSink};
+use super::reader::Reader;
+use super::writer::Writer;
+use crate::limits::{IMAGE_IDLE_MAX, IMAGE_PATIENCE};
+
+/// Pause before an attempt to go on.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Pause before a source that feeds another member is asked again.
+const BUSY_RETRY: Duration = Duration::from_millis(500);
+
+/// Why one connection did not bring the image to its end.
+#[derive(Debug, thiserror::Error)]
+enum Break {
+    #[error("{0}")]
+    Dial(#[from] DialError),
+    #[error("the connection broke: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("the source closed the connection")]
+    Closed,
+    #[error("the source sent nothing for {} s", IMAGE_IDLE_MAX.as_secs())]
+    Silent,
+    #[error("the source sent {0}")]
+    Garbage(#[from] FrameError),
+    #[error("the source feeds another member")]
+    Busy,
+    /// Nothing will bring it to its end.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+}
+
+/// What is to be fetched, and how far it is.
+pub(super) struct Fetch {
+    pub(super) index: u64,
+    pub(super) dialer: Dialer,
+    /// `None` only while a blocking call has it, and when that panicked.
+    sink: Option<Box<dyn ImageSink>>,
+    received: u64,
+}
+
+/// Fetches the image at `index`, which `manifest` describes.
+///
+/// # Errors
+/// The image is gone, the store failed, or there was no progress for [`IMAGE_PATIENCE`].
+pub(super) async fn fetch(
+    index: u64,
+    manifest: Bytes,
+    dialer: Dialer,
+    context: &Context,
+) -> Result<(), ImageError> {
+    let images = Arc::clone(&context.images);
+    let sink = blocking(move || images.receive(&manifest)).await?;
+    let fetch = Fetch {
+        index,
+        dialer,
+        sink: Some(sink),
+        received: 0,
+    };
+    let sink = fetch.run(context).await?;
+    blocking(move || sink.finish()).await
+}
+
+impl Fetch {
+    async fn run(mut self, context: &Context) -> Result<Box<dyn ImageSink>, ImageError> {
+        let mut progress = Instant::now();
+        loop {
+            let before = self.received;
+            let Err(reason) = self.attempt(context).await else {
+                return self.sink.ok_or_else(sink_lost);
+            };
+            if let Break::Image(error) = reason {
+                return Err(error);
+            }
+            let is_busy = matches!(reason, Break::Busy);
+            if self.received > before || is_busy {
+                progress = Instant::now();
+            }
+            if progress.elapsed() >= IMAGE_PATIENCE {
+                return Err(ImageError::Failed(reason.to_string()));
+            }
+            info!(image = self.index, received = self.received, %reason, "the transfer of an image goes on soon");
+            sleep(if is_busy { BUSY_RETRY } else { RETRY }).await;
+        }
+    }
+
+    async fn attempt(&mut self, context: &Context) -> Result<(), Break> {
+        if self.missing()?.is_none() {
+            return Ok(());
+        }
+        let (mut stream, _) = self.dialer.dial(Channel::Image, context).await?;
+        self.pull(&mut stream).await
+    }
+
+    fn missing(&self) -> Result<Option<(u32, u64, usize)>, ImageError> {
+        Ok(self.sink.as_ref().ok_or_else(sink_lost)?.next())
+    }
+
+    async fn pull(&mut self, stream: &mut TcpStream) -> Result<(), Break> {
+        let (read_half, write_half) = stream.split();
+        let mut reader = Reader::new(read_half, IMAGE_FRAME_MAX);
+        let mut writer = Writer::new(write_half);
+        while let Some((file, offset, length)) = self.missing()? {
+            let want = Want {
+                index: self.index,
+                file,
+                offset,
+                length: length as u64,
+            };
+            self.pull_part(want, &mut reader, &mut writer).await?;
+        }
+        Ok(())
+    }
+
+    async fn pull_part(
+        &mut self,
+        want: Want,
+        reader: &mut Reader<impl AsyncRead + Unpin>,
+        writer: &mut Writer<impl AsyncWrite + Unpin>,
+    ) -> Result<(), Break> {
+        writer.frame(Kind::Want, want.encode());
+        writer.flush().await?;
+        let end = want.offset.saturating_add(want.length);
+        let mut offset = want.offset;
+        while offset < end {
+            let (kind, payload) = next(reader).await?;
+            match kind {
+                Kind::Chunk => {}
+                Kind::Gone => return Err(ImageError::Gone.into()),
+                Kind::Failed => {
+                    let text = "the source cannot read the image".to_owned();
+                    return Err(ImageError::Failed(text).into());
+                }
+                Kind::Busy => return Err(Break::Busy),
+                other => return Err(FrameError::Unexpected(other).into()),
+            }
+            let unexpected = FrameError::Unexpected(Kind::Chunk);
+            let (file, at, bytes) = split_chunk(payload).ok_or(unexpected)?;
+            let length = bytes.len() as u64;
+            if file != want.file || at != offset || length > end - offset {
+                return Err(unexpected.into());
+            }
+            self.keep(file, at, bytes).await?;
+            offset += length;
+        }
+        Ok(())
+    }
+
+    async fn keep(&mut self, file: u32, offset: u64, bytes: Bytes) -> Result<(), ImageError> {
+        let mut sink = self.sink.take().ok_or_else(sink_lost)?;
+        self.received += bytes.len() as u64;
+        let kept = blocking(move || {
+            sink.write(file, offset, &bytes)?;
+            Ok(sink)
+        });
+        self.sink = Some(kept.await?);
+        Ok(())
+    }
+}
+
+async fn next(reader: &mut Reader<impl AsyncRead + Unpin>) -> Result<(Kind, Bytes), Break> {
+    loop {
+        if let Some(frame) = reader.next()? {
+            return Ok(frame);
+        }
+        match timeout(IMAGE_IDLE_MAX, reader.fill()).await {
+            Err(_) => return Err(Break::Silent),
+            Ok(Ok(0)) => return Err(Break::Closed),
+            Ok(read) => {
+                read?;
+            }
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ImageError> + Send + 'static,
+) -> Result<T, ImageError> {
+    match spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => {
+            warn!(%error, "the store failed on an image");
+            Err(ImageError::Failed(error.to_string()))
+        }
+    }
+}
+
+fn sink_lost() -> ImageError {
+    ImageError::Failed("the store failed on an image".to_owned())
+}

@@ -1,0 +1,233 @@
+//! The transport between members.
+//!
+//! Each member dials every other one and sends its frames on the connection it dialed ([`dialer`]); what it
+//! accepts ([`acceptor`]) brings the other's. An accepted connection also carries answers to a member that is
+//! not dialed. Both sides say who they are first ([`handshake`]); after that a connection is served by
+//! [`link`], and has its place in the [`roster`]: the newest of each peer and direction counts. Images go over
+//! connections of their own ([`image_fetch`], [`image_server`]), so that they delay nothing.
+//!
+//! Nothing here makes the member wait: what cannot be sent is dropped, and the member is told.
+
+mod acceptor;
+mod complaints;
+mod context;
+mod delivery;
+mod dialer;
+mod frame;
+mod handshake;
+mod identity;
+mod image_fetch;
+mod image_server;
+mod image_wire;
+mod images;
+mod link;
+mod listen;
+mod outbox;
+mod reader;
+mod resolve;
+mod roster;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quenda_node::PeerState;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{error, info, warn};
+
+pub use delivery::{Delivery, PeerEvents};
+pub use identity::{Facts, Identity, servers_hash};
+pub use images::{ImageError, ImageSink, Images};
+pub use listen::listen;
+pub use resolve::{Resolve, SystemResolver};
+
+use crate::limits::{PEER_FRAME_MAX, PEER_STOP_PATIENCE};
+use context::Context;
+use dialer::Dialer;
+
+/// What the transport is made of.
+pub struct Setup {
+    /// Who this member is.
+    pub identity: Arc<Identity>,
+    /// The quorum port, see [`listen`].
+    pub listeners: Vec<TcpListener>,
+    /// Who is told what happens.
+    pub events: Arc<dyn PeerEvents>,
+    /// The store's images.
+    pub images: Arc<dyn Images>,
+    /// Who knows the addresses of names.
+    pub resolver: Arc<dyn Resolve>,
+}
+
+/// The connections to all other members.
+pub struct Peers {
+    context: Arc<Context>,
+    runtime: Handle,
+    members: Mutex<HashMap<u64, Dialed>>,
+    listening: Mutex<CancellationToken>,
+    fetching: Mutex<CancellationToken>,
+}
+
+/// A member that is dialed.
+struct Dialed {
+    names: Vec<(String, u16)>,
+    cancel: CancellationToken,
+}
+
+impl Peers {
+    /// Starts to accept connections. Nobody is dialed before [`Peers::set_members`].
+    ///
+    /// # Errors
+    /// The listeners cannot be used.
+    pub fn start(setup: Setup, runtime: &Handle) -> io::Result<Peers> {
+        let context = Context {
+            identity: setup.identity,
+            events: setup.events,
+            images: setup.images,
+            resolver: setup.resolver,
+            roster: roster::Roster::default(),
+            complaints: complaints::Complaints::default(),
+            image_turn: image_server::Turn::default(),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            stop: CancellationToken::new(),
+        };
+        let peers = Peers {
+            context: Arc::new(context),
+            runtime: runtime.clone(),
+            members: Mutex::default(),
+            listening: Mutex::default(),
+            fetching: Mutex::default(),
+        };
+        peers.listen_on(setup.listeners)?;
+        Ok(peers)
+    }
+
+    /// Accepts connections on these sockets from now on instead of those before.
+    ///
+    /// # Errors
+    /// The sockets cannot be used; those before are closed all the same.
+    pub fn listen_on(&self, listeners: Vec<TcpListener>) -> io::Result<()> {
+        let _runtime = self.runtime.enter();
+        let stop = self.context.closing.child_token();
+        let before = std::mem::replace(&mut *self.listening.lock(), stop.clone());
+        before.cancel();
+        for listener in listeners {
+            listener.set_nonblocking(true)?;
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let context = Arc::clone(&self.context);
+            let accepting = acceptor::accept(listener, context, stop.clone());
+            self.context.tasks.spawn(accepting);
+        }
+        Ok(())
+    }
+
+    /// Dials these members from now on, by id, under these names and quorum ports; this member itself is left
+    /// out. Connections that we dialed to others are closed; a member whose names are others is dialed anew.
+    pub fn set_members(&self, members: Vec<(u64, Vec<(String, u16)>)>) {
+        let wanted: HashMap<_, _> = members
+            .into_iter()
+            .filter(|(id, _)| *id != self.context.identity.id())
+            .collect();
+        let mut dialed = self.members.lock();
+        dialed.retain(|id, known| {
+            let stays = wanted.get(id) == Some(&known.names);
+            if !stays {
+                known.cancel.cancel();
+            }
+            stays
+        });
+        for (id, names) in wanted {
+            dialed.entry(id).or_insert_with(|| self.dial(id, names));
+        }
+    }
+
+    fn dial(&self, id: u64, names: Vec<(String, u16)>) -> Dialed {
+        let cancel = self.context.stop.child_token();
+        let dialing = Dialer::new(id, names.clone()).run(Arc::clone(&self.context), cancel.clone());
+        self.context.tasks.spawn_on(dialing, &self.runtime);
+        Dialed { names, cancel }
+    }
+
+    /// Queues a frame for a peer, and never waits. `false` when it was dropped: the peer is not connected, or
+    /// too much waits for it already.
+    pub fn send(&self, to: u64, frame: Bytes) -> bool {
+        if frame.len() > PEER_FRAME_MAX {
+            error!(
+                peer = to,
+                bytes = frame.len(),
+                "a frame that is too long was not sent"
+            );
+            return false;
+        }
+        self.context.roster.send(to, frame)
+    }
+
+    /// Fetches the image at `index`, which `manifest` describes, from a member that was given to
+    /// [`Peers::set_members`]. [`PeerEvents::fetched`] tells what came of it, unless a newer fetch takes its
+    /// place.
+    pub fn fetch(&self, from: u64, index: u64, manifest: Bytes) {
+        let token = self.context.closing.child_token();
+        let before = std::mem::replace(&mut *self.fetching.lock(), token.clone());
+        before.cancel();
+        let names = self
+            .members
+            .lock()
+            .get(&from)
+            .map(|known| known.names.clone());
+        let dialer = Dialer::new(from, names.unwrap_or_default());
+        let context = Arc::clone(&self.context);
+        let fetching = async move {
+            info!(peer = from, image = index, "fetching an image");
+            let fetched = tokio::select! {
+                fetched = image_fetch::fetch(index, manifest, dialer, &context) => fetched,
+                () = token.cancelled() => return,
+            };
+            match &fetched {
+                Ok(()) => info!(peer = from, image = index, "the image is here"),
+                Err(reason) => {
+                    warn!(peer = from, image = index, %reason, "the image was not fetched")
+                }
+            }
+            context.events.fetched(index, fetched.is_ok());
+        };
+        self.context.tasks.spawn_on(fetching, &self.runtime);
+    }
+
+    /// The peers with an open connection, in either direction, by id: their state and cluster (0 for none).
+    pub fn seen(&self) -> Vec<(u64, PeerState, u64)> {
+        self.context.roster.seen()
+    }
+
+    /// Ends all connections, once what is queued for the peers is sent or [`PEER_STOP_PATIENCE`] is over.
+    pub async fn stop(&self) {
+        self.context.closing.cancel();
+        self.context.roster.close();
+        self.context.tasks.close();
+        if timeout(PEER_STOP_PATIENCE, self.context.tasks.wait())
+            .await
+            .is_err()
+        {
+            self.context.stop.cancel();
+            self.context.tasks.wait().await;
+        }
+    }
+}
+
+impl std::fmt::Debug for Peers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peers")
+            .field("identity", &self.context.identity)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,276 @@
+//! Who is connected: at most one connection a peer and direction, the newest one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quenda_node::PeerState;
+use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::identity::{About, Facts};
+use super::outbox::Outbox;
+use crate::limits::{PEER_DELIVERED_BYTES, PEER_QUEUE_BYTES, PEERS_MAX};
+
+/// Who has dialed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// This member: its frames go this way.
+    Dialed,
+    /// The peer: its frames come this way.
+    Accepted,
+}
+
+/// Why a connection has no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// A process of that member that was started later is connected.
+    OlderProcess,
+    /// Too many members are connected, or this one stops.
+    TooMany,
+}
+
+/// A connection's place in the roster.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) peer: u64,
+    pub(super) direction: Direction,
+    pub(super) about: About,
+    pub(super) outbox: Arc<Outbox>,
+    /// Set when a newer connection has taken the place.
+    pub(super) cancel: CancellationToken,
+    /// To be held while the connection is served: so that its predecessor has delivered all it ever will.
+    pub(super) turn: Arc<AsyncMutex<()>>,
+    /// Room for frames of this peer that the core has not dealt with.
+    pub(super) room: Arc<Semaphore>,
+    /// An earlier process of this peer was connected, which is gone thereby.
+    pub(super) outlives: bool,
+    serial: u64,
+}
+
+/// What a connection leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// A newer connection has its place.
+    Replaced,
+    /// The place is empty. `connected` says whether the peer's own connection to us is open.
+    Empty { connected: bool },
+}
+
+/// All connections.
+#[derive(Debug, Default)]
+pub(super) struct Roster {
+    state: Mutex<State>,
+    serial: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    peers: HashMap<u64, Peer>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Peer {
+    dialed: Option<Held>,
+    accepted: Option<Held>,
+    dialed_turn: Arc<AsyncMutex<()>>,
+    accepted_turn: Arc<AsyncMutex<()>>,
+    room: Arc<Semaphore>,
+    facts: Facts,
+    /// Tells the dialer that the peer is there.
+    here: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct Held {
+    serial: u64,
+    incarnation: u64,
+    outbox: Arc<Outbox>,
+    cancel: CancellationToken,
+}
+
+impl Default for Peer {
+    fn default() -> Peer {
+        Peer {
+            dialed: None,
+            accepted: None,
+            dialed_turn: Arc::default(),
+            accepted_turn: Arc::default(),
+            room: Arc::new(Semaphore::new(PEER_DELIVERED_BYTES)),
+            facts: Facts {
+                cluster: 0,
+                state: PeerState::Fresh,
+            },
+            here: Arc::default(),
+        }
+    }
+}
+
+impl Peer {
+    fn held(&mut self, direction: Direction) -> &mut Option<Held> {
+        match direction {
+            Direction::Dialed => &mut self.dialed,
+            Direction::Accepted => &mut self.accepted,
+        }
+    }
+
+    fn turn(&self, direction: Direction) -> &Arc<AsyncMutex<()>> {
+        match direction {
+            Direction::Dialed => &self.dialed_turn,
+            Direction::Accepted => &self.accepted_turn,
+        }
+    }
+
+    fn all_held(&self) -> impl Iterator<Item = &Held> {
+        self.dialed.iter().chain(&self.accepted)
+    }
+
+    /// Whether there was one: its connections lead nowhere.
+    fn end_earlier_process(&self, incarnation: u64) -> bool {
+        let mut earlier = 0;
+        for held in self.all_held() {
+            if held.incarnation < incarnation {
+                held.cancel.cancel();
+                earlier += 1;
+            }
+        }
+        earlier > 0
+    }
+
+    fn is_connected(&self) -> bool {
+        self.all_held().next().is_some()
+    }
+}
+
+impl State {
+    /// Whether one more peer may be connected. Those that are neither connected nor dialed are forgotten when
+    /// there are many.
+    fn has_room_for(&mut self, peer: u64) -> bool {
+        if self.peers.len() >= PEERS_MAX && !self.peers.contains_key(&peer) {
+            let is_dialed = |peer: &Peer| Arc::strong_count(&peer.here) > 1;
+            self.peers
+                .retain(|_, peer| peer.is_connected() || is_dialed(peer));
+        }
+        self.peers.len() < PEERS_MAX || self.peers.contains_key(&peer)
+    }
+}
+
+impl Roster {
+    /// Gives a connection its place; one that had it before is told to end, and so is one of an earlier process.
+    ///
+    /// # Errors
+    /// See [`NoPlace`].
+    pub(super) fn enter(
+        &self,
+        peer: u64,
+        direction: Direction,
+        about: About,
+        cancel: CancellationToken,
+    ) -> Result<Place, NoPlace> {
+        let mut state = self.state.lock();
+        if state.closed || !state.has_room_for(peer) {
+            return Err(NoPlace::TooMany);
+        }
+        let entry = state.peers.entry(peer).or_default();
+        if entry
+            .all_held()
+            .any(|held| held.incarnation > about.incarnation)
+        {
+            return Err(NoPlace::OlderProcess);
+        }
+        entry.facts = about.facts;
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        let outbox = Arc::new(Outbox::new(PEER_QUEUE_BYTES));
+        let held = Held {
+            serial,
+            incarnation: about.incarnation,
+            outbox: Arc::clone(&outbox),
+            cancel: cancel.clone(),
+        };
+        let outlives = entry.end_earlier_process(about.incarnation);
+        if let Some(before) = entry.held(direction).replace(held) {
+            before.cancel.cancel();
+        }
+        if direction == Direction::Accepted && (outlives || entry.dialed.is_none()) {
+            entry.here.notify_one();
+        }
+        Ok(Place {
+            peer,
+            direction,
+            about,
+            outbox,
+            cancel,
+            turn: Arc::clone(entry.turn(direction)),
+            room: Arc::clone(&entry.room),
+            outlives,
+            serial,
+        })
+    }
+
+    /// The connection has ended.
+    pub(super) fn leave(&self, place: &Place) -> Left {
+        let mut state = self.state.lock();
+        let Some(entry) = state.peers.get_mut(&place.peer) else {
+            return Left::Replaced;
+        };
+        let held = entry.held(place.direction);
+        if held.as_ref().is_none_or(|held| held.serial != place.serial) {
+            return Left::Replaced;
+        }
+        *held = None;
+        Left::Empty {
+            connected: entry.accepted.is_some(),
+        }
+    }
+
+    /// Queues a frame for a peer, on our own connection if there is one; `false` if it was dropped.
+    pub(super) fn send(&self, to: u64, frame: Bytes) -> bool {
+        let outbox = {
+            let state = self.state.lock();
+            let Some(peer) = state.peers.get(&to) else {
+                return false;
+            };
+            let Some(held) = peer.dialed.as_ref().or(peer.accepted.as_ref()) else {
+                return false;
+            };
+            Arc::clone(&held.outbox)
+        };
+        outbox.push(frame)
+    }
+
+    /// The peer says something else of itself.
+    pub(super) fn learn(&self, peer: u64, facts: Facts) {
+        if let Some(peer) = self.state.lock().peers.get_mut(&peer) {
+            peer.facts = facts;
+        }
+    }
+
+    /// The peers with an open connection, by id.
+    pub(super) fn seen(&self) -> Vec<(u64, PeerState, u64)> {
+        let state = self.state.lock();
+        let connected = state.peers.iter().filter(|(_, peer)| peer.is_connected());
+        let mut seen: Vec<_> = connected
+            .map(|(id, peer)| (*id, peer.facts.state, peer.facts.cluster))
+            .collect();
+        seen.sort_unstable_by_key(|(id, ..)| *id);
+        seen
+    }
+
+    /// What tells the peer's dialer that the peer is there.
+    pub(super) fn here(&self, peer: u64) -> Arc<Notify> {
+        let mut state = self.state.lock();
+        Arc::clone(&state.peers.entry(peer).or_default().here)
+    }
+
+    /// Takes no more connections and no more frames; those that are queued are still written.
+    pub(super) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        for held in state.peers.values().flat_map(Peer::all_held) {
+            held.outbox.close();
+        }
+    }
+}

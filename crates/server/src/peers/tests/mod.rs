@@ -1,0 +1,1 @@
+//! Transports of several members in one process.
