@@ -290,6 +290,17 @@ pub fn set_reconfig_facts(commands: &mut [u8], facts: ReconfigFacts) {
     }
 }
 
+/// Who waits for the first of several encoded commands; nobody, if it is no command of a client.
+pub fn first_origin(commands: &[u8]) -> Origin {
+    let at = match commands.get(4) {
+        Some(&(TAG_REQUEST | TAG_OPEN | TAG_RESUME)) => 5,
+        Some(&TAG_RECONFIG) => FACTS_AT + 1,
+        _ => return Origin::default(),
+    };
+    let mut cursor = Cursor(commands.get(at..).unwrap_or_default());
+    cursor.origin().unwrap_or_default()
+}
+
 impl Switches {
     fn bits(self) -> u8 {
         u8::from(self.skip_acl)
