@@ -12,6 +12,7 @@ use quenda_tree::{AclId, Applied, Identity, Tree};
 use crate::auth;
 use crate::handshake::Handshaking;
 use crate::pending::PendingQueue;
+use crate::request::Batch;
 use crate::settings::Settings;
 use crate::stats::Stats;
 use crate::world::{ConnectionId, Proposals, Watches, World};
@@ -34,6 +35,9 @@ pub struct Connection {
     pub(crate) generation: u64,
     pub(crate) timeout_ms: i32,
     pub(crate) pending: PendingQueue,
+    pub(crate) batch: Batch,
+    /// The session is known to this member alone, which serves reads only.
+    pub(crate) local: bool,
     /// No further frame is taken: what is queued ends in the close of the connection.
     pub(crate) draining: bool,
     pub(crate) output: BytesMut,
@@ -75,7 +79,7 @@ pub enum Pause {
     Session,
     /// Too many requests wait; ends with a [`Connection::complete`] or [`Connection::complete_sync`].
     Requests,
-    /// A `sync` waits for its barrier; ends with [`Connection::complete_sync`].
+    /// A `sync` or a linearizable read waits for its barrier; ends with [`Connection::complete_sync`].
     Sync,
     /// Too much output waits; ends when it was taken.
     Output,
@@ -92,6 +96,9 @@ pub enum CloseReason {
     /// The member has no quorum.
     #[error("the member does not serve")]
     NotServing,
+    /// The member has no quorum and serves reads only, which the client does not accept.
+    #[error("the member serves reads only")]
+    ReadOnly,
     /// The stream cannot be cut into frames.
     #[error("{0}")]
     Frame(FrameError),
@@ -158,6 +165,8 @@ impl Connection {
             generation: 0,
             timeout_ms: 0,
             pending: PendingQueue::default(),
+            batch: Batch::default(),
+            local: false,
             draining: false,
             output: BytesMut::new(),
             stats: Stats::default(),
@@ -180,12 +189,18 @@ impl Connection {
         proposals: &mut Proposals,
     ) -> Received {
         self.serve_queue(world);
+        self.batch = Batch::default();
         let mut taken = 0;
         let received = loop {
             if let Some(stop) = self.stop() {
                 break stop;
             }
             match frame::split(&input[taken..], self.settings.limits.frame_max) {
+                Ok(Some((payload, _)))
+                    if self.pending.waits_for_barrier() && !Self::may_follow_barrier(payload) =>
+                {
+                    break Received::Paused(Pause::Sync);
+                }
                 Ok(Some((payload, _))) => {
                     taken += 4 + payload.len();
                     self.take_frame(payload, world, proposals);
@@ -198,6 +213,7 @@ impl Connection {
             Received::Close(_) | Received::Paused(Pause::Closing) => input.clear(),
             Received::NeedMore | Received::Paused(_) => input.advance(taken),
         }
+        self.batch = Batch::default();
         self.paused = matches!(received, Received::Paused(_));
         received
     }
@@ -211,7 +227,11 @@ impl Connection {
             Phase::Handshaking(_) => Pause::Session,
             Phase::Fresh | Phase::Established if self.draining => Pause::Closing,
             Phase::Fresh | Phase::Established if self.pending.is_full(limits) => Pause::Requests,
-            Phase::Fresh | Phase::Established if self.pending.waits_for_barrier() => Pause::Sync,
+            Phase::Fresh | Phase::Established
+                if self.pending.waits_for_barrier() && !self.batch.has_barrier =>
+            {
+                Pause::Sync
+            }
             Phase::Fresh | Phase::Established if self.output.len() >= limits.output_pause => {
                 Pause::Output
             }
@@ -249,8 +269,8 @@ impl Connection {
         self.serve_queue(world);
     }
 
-    /// The oldest barrier of this connection was passed: the tree holds at least what was committed when
-    /// the `sync` was received. Afterwards as for [`complete`](Self::complete).
+    /// The barrier of this connection was passed: the tree holds at least what was committed when the
+    /// request that asked for it was received. Afterwards as for [`complete`](Self::complete).
     pub fn complete_sync(&mut self, world: &World<'_>) {
         if self.pending.pass_barrier() {
             self.serve_queue(world);
@@ -379,6 +399,18 @@ impl Connection {
     /// Whether a write or a barrier of this connection is under way.
     pub fn awaits_log(&self) -> bool {
         self.pending.has_awaited()
+    }
+
+    /// Whether the session is one that only this member knows, from a handshake in
+    /// [`ServiceMode::ReadOnly`](crate::ServiceMode::ReadOnly).
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// Whether such a session was silent for its timeout; nobody else ends it. `now_ms` is monotonic.
+    pub fn is_local_expired(&self, now_ms: u64) -> bool {
+        let silent_ms = now_ms.saturating_sub(self.last_touch_ms);
+        self.local && silent_ms > u64::from(self.timeout_ms.unsigned_abs())
     }
 
     /// Whether something of this connection is on its way through the log or the leader: a handshake, a

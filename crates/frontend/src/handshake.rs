@@ -30,6 +30,10 @@ impl Connection {
         let Ok(handshake) = Handshake::decode(payload) else {
             return self.close(CloseReason::Handshake);
         };
+        let read_only = world.service == ServiceMode::ReadOnly;
+        if read_only && handshake.read_only != Some(true) {
+            return self.close(CloseReason::ReadOnly);
+        }
         let request = &handshake.request;
         let applied = world.tree.last_zxid();
         if request.last_zxid_seen > applied {
@@ -41,6 +45,9 @@ impl Connection {
         let handshaking = Handshaking {
             with_read_only: handshake.read_only.is_some(),
         };
+        if read_only {
+            return self.open_local(&handshaking, request, world);
+        }
         let Some(command) = self.session_command(request, world) else {
             return self.refuse(&handshaking);
         };
@@ -57,7 +64,7 @@ impl Connection {
         let origin = self.origin();
         let timeout_ms = self.timeout_ms;
         if request.session_id == 0 {
-            self.session = world.session_ids.next_id();
+            self.session = self.new_session_id(world);
             return Some(Command::OpenSession {
                 origin,
                 session: self.session,
@@ -71,6 +78,36 @@ impl Connection {
             timeout_ms,
             password: request.passwd?.try_into().ok()?,
         })
+    }
+
+    fn new_session_id(&self, world: &World<'_>) -> i64 {
+        world
+            .session_ids
+            .next_behind(world.tree.newest_session(self.member))
+    }
+
+    /// A session that this member keeps for itself while it has no quorum, or one that it gave out
+    /// before. A session of the cluster cannot be served.
+    fn open_local(
+        &mut self,
+        handshaking: &Handshaking,
+        request: &ConnectRequest<'_>,
+        world: &World<'_>,
+    ) {
+        let password = request.passwd.and_then(|bytes| bytes.try_into().ok());
+        let is_ours = |id| password.is_some_and(|bytes| world.tree.is_local_session(id, bytes));
+        let session = match request.session_id {
+            0 => self.new_session_id(world),
+            id if world.tree.session(id).is_some() => return self.close(CloseReason::ReadOnly),
+            id if is_ours(id) => id,
+            _ => return self.refuse(handshaking),
+        };
+        self.session = session;
+        self.local = true;
+        self.phase = Phase::Established;
+        self.stats.established_ms = world.time_ms;
+        let password = world.tree.local_session_password(session);
+        self.answer_handshake(handshaking, session, self.timeout_ms, &password);
     }
 
     pub(crate) fn complete_handshake(
@@ -109,7 +146,7 @@ impl Connection {
         timeout_ms: i32,
         password: &[u8; PASSWORD_LEN],
     ) {
-        let read_only = handshaking.with_read_only.then_some(false);
+        let read_only = handshaking.with_read_only.then_some(self.local);
         let frame = OpenFrame::start(&mut self.output);
         encode_response(&mut self.output, session, timeout_ms, password, read_only);
         frame.finish(&mut self.output);

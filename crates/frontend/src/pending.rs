@@ -19,8 +19,9 @@ pub(crate) enum Pending {
     },
     /// A request that is served when it comes to the head.
     Serve(Waiting),
-    /// A sync whose barrier was asked for.
-    Sync { request: Waiting, passed: bool },
+    /// The same, but not before the barrier that was asked for it is passed. Those behind it were read
+    /// along with it and profit from the same barrier.
+    Fenced { request: Waiting, passed: bool },
     /// A verdict that was known when the request was read.
     Answer {
         xid: i32,
@@ -57,14 +58,14 @@ impl Pending {
     fn bytes(&self) -> usize {
         match self {
             Pending::Write { bytes, .. } => *bytes,
-            Pending::Serve(request) | Pending::Sync { request, .. } => request.body.len(),
+            Pending::Serve(request) | Pending::Fenced { request, .. } => request.body.len(),
             Pending::Answer { .. } | Pending::Unknown { .. } => 0,
         }
     }
 
     fn reply_bytes(&self) -> usize {
         match self {
-            Pending::Serve(request) | Pending::Sync { request, .. } => request.reply_bytes,
+            Pending::Serve(request) | Pending::Fenced { request, .. } => request.reply_bytes,
             Pending::Write { .. } | Pending::Answer { .. } | Pending::Unknown { .. } => 0,
         }
     }
@@ -72,8 +73,8 @@ impl Pending {
     /// Whether it can only be answered after a call from outside.
     fn is_awaited(&self) -> bool {
         match self {
-            Pending::Write { .. } | Pending::Sync { passed: false, .. } => true,
-            Pending::Sync { passed: true, .. }
+            Pending::Write { .. } | Pending::Fenced { passed: false, .. } => true,
+            Pending::Fenced { passed: true, .. }
             | Pending::Serve(_)
             | Pending::Answer { .. }
             | Pending::Unknown { .. } => false,
@@ -92,6 +93,8 @@ pub(crate) struct PendingQueue {
     largest_write: usize,
     /// Items that wait for a call from outside.
     awaited: usize,
+    /// One of them waits for a barrier.
+    has_barrier: bool,
 }
 
 /// A queue that once was long gives its memory back when it is empty.
@@ -129,6 +132,7 @@ impl PendingQueue {
             self.largest_write = self.largest_write.max(bytes);
         }
         self.awaited += usize::from(item.is_awaited());
+        self.has_barrier |= matches!(item, Pending::Fenced { passed: false, .. });
         self.items.push_back(item);
     }
 
@@ -150,28 +154,29 @@ impl PendingQueue {
         match self.items.front()? {
             Pending::Write { .. } => self.pop(),
             Pending::Serve(_)
-            | Pending::Sync { .. }
+            | Pending::Fenced { .. }
             | Pending::Answer { .. }
             | Pending::Unknown { .. } => None,
         }
     }
 
-    /// Whether the last request is a sync whose barrier has not been passed. Nothing is queued behind
-    /// one, so that no write can overtake the reads that follow it.
+    /// Whether a barrier has not been passed. There is one at a time, and no write is queued behind it:
+    /// it could be applied before the reads that precede it.
     pub fn waits_for_barrier(&self) -> bool {
-        matches!(self.items.back(), Some(Pending::Sync { passed: false, .. }))
+        self.has_barrier
     }
 
     /// Marks that barrier as passed; false if there is none.
     pub fn pass_barrier(&mut self) -> bool {
-        match self.items.back_mut() {
-            Some(Pending::Sync { passed, .. }) if !*passed => {
-                *passed = true;
-                self.awaited -= 1;
-                true
-            }
-            _ => false,
-        }
+        let open = self.items.iter_mut().rev().find_map(|item| match item {
+            Pending::Fenced { passed, .. } if !*passed => Some(passed),
+            _ => None,
+        });
+        let Some(passed) = open else { return false };
+        *passed = true;
+        self.awaited -= 1;
+        self.has_barrier = false;
+        true
     }
 
     pub fn clear(&mut self) {

@@ -265,6 +265,12 @@ pub(crate) fn sync(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), ErrorCod
     Ok(())
 }
 
+/// The end of a session that only this member knows.
+pub(crate) fn close_local(cx: &mut ReadContext<'_>, _body: &[u8]) -> Result<(), ErrorCode> {
+    cx.reply_empty();
+    Ok(())
+}
+
 /// Containers are removed by the member itself; a client that asks for it is told that it may not.
 pub(crate) fn delete_container(_cx: &mut ReadContext<'_>, _body: &[u8]) -> Result<(), ErrorCode> {
     Err(ErrorCode::BadArguments)

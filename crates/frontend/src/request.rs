@@ -7,7 +7,7 @@ use crate::connection::{CloseReason, Connection};
 use crate::estimate;
 use crate::pending::{Asked, Pending, Waiting};
 use crate::reads::{self, ReadContext};
-use crate::world::{Proposals, SyncMode, World};
+use crate::world::{Proposals, ServiceMode, SyncMode, World};
 use crate::{multi_read, watch_ops};
 
 /// Serves one request in its turn: appends the whole reply, or nothing and says which error to send.
@@ -16,9 +16,7 @@ pub(crate) type Handler = fn(&mut ReadContext<'_>, &[u8]) -> Result<(), ErrorCod
 /// How an operation is treated when its frame is read.
 enum Route {
     /// Answered from the member's own state, in the order of the session's requests.
-    Serve(Handler),
-    /// A barrier in that order.
-    Sync,
+    Serve(Handler, Fence),
     /// Proposed at once.
     Write,
     /// Served at once, beside the order.
@@ -29,24 +27,35 @@ enum Route {
     Unknown,
 }
 
+/// Which requests wait for a barrier, where there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fence {
+    /// Those that do not answer from the tree.
+    Never,
+    /// Those that do, if [`Settings::linearizable_reads`](crate::Settings::linearizable_reads) is set.
+    IfSet,
+    /// Those that are there for it.
+    Always,
+}
+
 fn route(op: Op) -> Route {
     match op {
-        Op::Exists => Route::Serve(reads::exists),
-        Op::GetData => Route::Serve(reads::get_data),
-        Op::GetAcl => Route::Serve(reads::get_acl),
-        Op::GetChildren => Route::Serve(reads::get_children),
-        Op::GetChildren2 => Route::Serve(reads::get_children2),
-        Op::GetAllChildrenNumber => Route::Serve(reads::get_all_children_number),
-        Op::GetEphemerals => Route::Serve(reads::get_ephemerals),
-        Op::WhoAmI => Route::Serve(reads::who_am_i),
-        Op::MultiRead => Route::Serve(multi_read::multi_read),
-        Op::CheckWatches => Route::Serve(watch_ops::check_watches),
-        Op::RemoveWatches => Route::Serve(watch_ops::remove_watches),
-        Op::SetWatches => Route::Serve(watch_ops::set_watches),
-        Op::SetWatches2 => Route::Serve(watch_ops::set_watches2),
-        Op::AddWatch => Route::Serve(watch_ops::add_watch),
-        Op::Ping => Route::Serve(reads::ping),
-        Op::Sync => Route::Sync,
+        Op::Exists => Route::Serve(reads::exists, Fence::IfSet),
+        Op::GetData => Route::Serve(reads::get_data, Fence::IfSet),
+        Op::GetAcl => Route::Serve(reads::get_acl, Fence::IfSet),
+        Op::GetChildren => Route::Serve(reads::get_children, Fence::IfSet),
+        Op::GetChildren2 => Route::Serve(reads::get_children2, Fence::IfSet),
+        Op::GetAllChildrenNumber => Route::Serve(reads::get_all_children_number, Fence::IfSet),
+        Op::GetEphemerals => Route::Serve(reads::get_ephemerals, Fence::IfSet),
+        Op::WhoAmI => Route::Serve(reads::who_am_i, Fence::Never),
+        Op::MultiRead => Route::Serve(multi_read::multi_read, Fence::IfSet),
+        Op::CheckWatches => Route::Serve(watch_ops::check_watches, Fence::Never),
+        Op::RemoveWatches => Route::Serve(watch_ops::remove_watches, Fence::Never),
+        Op::SetWatches => Route::Serve(watch_ops::set_watches, Fence::IfSet),
+        Op::SetWatches2 => Route::Serve(watch_ops::set_watches2, Fence::IfSet),
+        Op::AddWatch => Route::Serve(watch_ops::add_watch, Fence::Never),
+        Op::Ping => Route::Serve(reads::ping, Fence::Never),
+        Op::Sync => Route::Serve(reads::sync, Fence::Always),
         Op::Create
         | Op::Create2
         | Op::CreateContainer
@@ -57,11 +66,20 @@ fn route(op: Op) -> Route {
         | Op::Multi
         | Op::Reconfig
         | Op::CloseSession => Route::Write,
-        Op::DeleteContainer => Route::Serve(reads::delete_container),
+        Op::DeleteContainer => Route::Serve(reads::delete_container, Fence::Never),
         Op::Auth => Route::Auth,
         Op::Sasl => Route::Sasl,
         Op::Check | Op::CreateSession => Route::Unknown,
     }
+}
+
+/// What the call of `receive` under way has asked the log or the leader for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Batch {
+    /// What is served behind this sees all that was committed before the call.
+    pub is_covered: bool,
+    /// That is so by a barrier, which is not passed yet.
+    pub has_barrier: bool,
 }
 
 impl Connection {
@@ -81,7 +99,7 @@ impl Connection {
         match op {
             Some((_, Route::Auth)) => return self.take_auth(xid, body),
             Some((_, Route::Sasl)) => return self.take_sasl(xid, body),
-            Some((_, Route::Serve(_) | Route::Sync | Route::Write | Route::Unknown)) | None => {}
+            Some((_, Route::Serve(..) | Route::Write | Route::Unknown)) | None => {}
         }
         if !self.has_required_identity() {
             frame::put_reply(
@@ -95,9 +113,25 @@ impl Connection {
             return;
         }
         self.last_touch_ms = world.now_ms;
+        if self.local != (world.service == ServiceMode::ReadOnly) {
+            // The host closes all connections when the service changes; this one was overlooked.
+            self.close(CloseReason::NotServing);
+            return;
+        }
         match op {
-            Some((op, Route::Serve(handler))) => self.take_ordered(op, handler, xid, body, world),
-            Some((op, Route::Sync)) => self.take_sync(op, xid, body, world, proposals),
+            Some((Op::CloseSession, Route::Write)) if self.local => {
+                self.draining = true;
+                let asked = self.asked(Op::CloseSession, reads::close_local, xid, world);
+                self.take_ordered(asked, Fence::Never, body, world, proposals);
+            }
+            Some((op, Route::Write)) if self.local => self.refuse_write(op, xid, world),
+            Some((op, Route::Serve(_, Fence::Always))) if self.local => {
+                self.refuse_write(op, xid, world);
+            }
+            Some((op, Route::Serve(handler, fence))) => {
+                let asked = self.asked(op, handler, xid, world);
+                self.take_ordered(asked, fence, body, world, proposals);
+            }
             Some((op, Route::Write)) => self.take_write(op, xid, body, world, proposals),
             Some((_, Route::Unknown | Route::Auth | Route::Sasl)) | None => {
                 self.draining = true;
@@ -107,42 +141,80 @@ impl Connection {
         }
     }
 
-    fn take_ordered(&mut self, op: Op, handler: Handler, xid: i32, body: &[u8], world: &World<'_>) {
-        let asked = self.asked(op, handler, xid, world);
-        if self.pending.is_empty() {
-            self.serve(asked, body, world);
-        } else {
-            let written = self.pending.largest_write();
-            self.pending.push(Pending::Serve(Waiting {
-                asked,
-                reply_bytes: estimate::reply_bytes(op, body, world.tree, written),
-                body: body.into(),
-            }));
-        }
-    }
-
-    fn take_sync(
+    fn take_ordered(
         &mut self,
-        op: Op,
-        xid: i32,
+        asked: Asked,
+        fence: Fence,
         body: &[u8],
         world: &World<'_>,
         proposals: &mut Proposals,
     ) {
-        match world.sync {
-            SyncMode::Marker => self.take_ordered(op, reads::sync, xid, body, world),
-            SyncMode::Barrier => {
-                let request = Waiting {
-                    asked: self.asked(op, reads::sync, xid, world),
-                    body: body.into(),
-                    reply_bytes: body.len(),
-                };
-                self.pending.push(Pending::Sync {
-                    request,
-                    passed: false,
-                });
-                proposals.barriers += 1;
-            }
+        if self.needs_barrier(fence, world) {
+            let request = self.waiting(asked, body, world);
+            self.fence(request, proposals);
+        } else if self.pending.is_empty() {
+            self.serve(asked, body, world);
+        } else {
+            let request = self.waiting(asked, body, world);
+            self.pending.push(Pending::Serve(request));
+        }
+    }
+
+    /// A read-only member changes nothing, and has no leader to ask.
+    fn refuse_write(&mut self, op: Op, xid: i32, world: &World<'_>) {
+        self.answer_in_turn(op, xid, ErrorCode::NotReadOnly, world);
+    }
+
+    /// A verdict that is known already takes its place in the order.
+    pub(crate) fn answer_in_turn(&mut self, op: Op, xid: i32, error: ErrorCode, world: &World<'_>) {
+        self.pending.push(Pending::Answer {
+            xid,
+            op,
+            error,
+            received_ms: world.now_ms,
+        });
+        self.serve_queue(world);
+    }
+
+    fn waiting(&self, asked: Asked, body: &[u8], world: &World<'_>) -> Waiting {
+        let written = self.pending.largest_write();
+        Waiting {
+            asked,
+            reply_bytes: estimate::reply_bytes(asked.op, body, world.tree, written),
+            body: body.into(),
+        }
+    }
+
+    /// A write of this connection that was proposed in the same call of `receive` stands for a barrier:
+    /// it comes behind everything that was committed before the call.
+    fn needs_barrier(&self, fence: Fence, world: &World<'_>) -> bool {
+        let is_wanted = match fence {
+            Fence::Never => false,
+            Fence::IfSet => self.settings.linearizable_reads && !self.batch.is_covered,
+            Fence::Always => !self.batch.has_barrier,
+        };
+        is_wanted && !self.local && world.sync == SyncMode::Barrier
+    }
+
+    fn fence(&mut self, request: Waiting, proposals: &mut Proposals) {
+        self.pending.push(Pending::Fenced {
+            request,
+            passed: false,
+        });
+        proposals.barriers += 1;
+        self.batch = Batch {
+            is_covered: true,
+            has_barrier: true,
+        };
+    }
+
+    /// Whether a frame that comes behind a barrier of the same call of `receive` may be queued.
+    pub(crate) fn may_follow_barrier(payload: &[u8]) -> bool {
+        let header = RequestHeader::decode(&mut Reader::new(payload));
+        let op = header.ok().and_then(|header| Op::from_code(header.kind));
+        match op.map(route) {
+            Some(Route::Serve(..)) => true,
+            Some(Route::Write | Route::Auth | Route::Sasl | Route::Unknown) | None => false,
         }
     }
 
@@ -174,7 +246,7 @@ impl Connection {
     fn serve_item(&mut self, item: Pending, world: &World<'_>) {
         match item {
             Pending::Serve(request)
-            | Pending::Sync {
+            | Pending::Fenced {
                 request,
                 passed: true,
             } => self.serve(request.asked, &request.body, world),
@@ -190,7 +262,7 @@ impl Connection {
                 self.close(CloseReason::UnknownOperation(code));
             }
             // Never ready.
-            Pending::Write { .. } | Pending::Sync { passed: false, .. } => {}
+            Pending::Write { .. } | Pending::Fenced { passed: false, .. } => {}
         }
     }
 
@@ -224,7 +296,9 @@ impl Connection {
             }
             Err(error) => self.answer_error(op, xid, error, received_ms, world),
         }
-        if overflow {
+        if op == Op::CloseSession {
+            self.close(CloseReason::ClientClosed);
+        } else if overflow {
             self.overflow();
         } else {
             self.bound_output(before);
@@ -243,8 +317,7 @@ mod tests {
     fn every_operation_is_routed_as_the_table_says() {
         for info in Op::TABLE {
             let expected = match route(info.op) {
-                Route::Serve(_) => &[OpKind::Read, OpKind::Ordering, OpKind::Refused][..],
-                Route::Sync => &[OpKind::Ordering],
+                Route::Serve(..) => &[OpKind::Read, OpKind::Ordering, OpKind::Refused][..],
                 Route::Write => &[OpKind::Write],
                 Route::Auth | Route::Sasl => &[OpKind::Connection],
                 Route::Unknown => &[OpKind::Refused],

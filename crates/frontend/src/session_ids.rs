@@ -9,9 +9,8 @@ const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
 /// Ids for the sessions that are opened on one member: the member in the high byte, then 40 bits of the
 /// wall clock at the member's start, then a counter of 16 bits that runs over into the time.
 ///
-/// Ids stay unique over restarts as long as a member opens fewer than 65 536 sessions a millisecond
-/// and its clock does not go back. Where it did, [`SessionIds::beyond`] still keeps clear of the sessions
-/// that are open.
+/// Ids stay unique over restarts whatever the clock does, because [`SessionIds::next_behind`] keeps clear
+/// of all that were ever given out: the tree knows the newest.
 #[derive(Debug)]
 pub struct SessionIds {
     member: u64,
@@ -32,27 +31,16 @@ impl SessionIds {
         }
         Ok(SessionIds {
             member,
-            next: AtomicU64::new((time_ms as u64) << COUNTER_BITS),
+            next: AtomicU64::new((time_ms as u64) << COUNTER_BITS & LOW_MASK),
         })
     }
 
-    /// Starts behind each of these sessions that was opened on this member.
-    #[must_use]
-    pub fn beyond(self, sessions: impl IntoIterator<Item = i64>) -> SessionIds {
-        let mut next = self.next.into_inner() & LOW_MASK;
-        for session in sessions.into_iter().map(|session| session as u64) {
-            if session >> LOW_BITS == self.member {
-                next = next.max((session & LOW_MASK) + 1);
-            }
+    /// The next id, behind the newest session that the member ever opened.
+    pub fn next_behind(&self, newest: Option<i64>) -> i64 {
+        if let Some(newest) = newest {
+            let free = (newest as u64 & LOW_MASK) + 1;
+            self.next.fetch_max(free, Ordering::Relaxed);
         }
-        SessionIds {
-            next: AtomicU64::new(next),
-            ..self
-        }
-    }
-
-    /// The next id.
-    pub fn next_id(&self) -> i64 {
         let low = self.next.fetch_add(1, Ordering::Relaxed) & LOW_MASK;
         (self.member << LOW_BITS | low) as i64
     }
@@ -65,34 +53,31 @@ mod tests {
     #[test]
     fn ids_carry_member_and_time() {
         let ids = SessionIds::new(3, 0x01FF_1234_5678).expect("a member");
-        assert_eq!(ids.next_id(), 0x03FF_1234_5678_0000);
-        assert_eq!(ids.next_id(), 0x03FF_1234_5678_0001);
+        assert_eq!(ids.next_behind(None), 0x03FF_1234_5678_0000);
+        assert_eq!(ids.next_behind(None), 0x03FF_1234_5678_0001);
     }
 
     #[test]
-    fn a_clock_that_went_back_gives_no_id_of_an_open_session() {
-        let open = [
-            0x0300_0000_5000_0007,
-            0x0300_0000_4000_0000,
-            0x04FF_0000_0000_0000,
-        ];
-        let ids = SessionIds::new(3, 0x1000).expect("a member").beyond(open);
-        assert_eq!(ids.next_id(), 0x0300_0000_5000_0008);
-        let ids = SessionIds::new(3, 0x9000).expect("a member").beyond(open);
-        assert_eq!(ids.next_id(), 0x0300_0000_9000_0000);
+    fn a_clock_that_went_back_gives_no_id_twice() {
+        let newest = Some(0x0300_0000_5000_0007);
+        let ids = SessionIds::new(3, 0x1000).expect("a member");
+        assert_eq!(ids.next_behind(newest), 0x0300_0000_5000_0008);
+        assert_eq!(ids.next_behind(newest), 0x0300_0000_5000_0009);
+        let ids = SessionIds::new(3, 0x9000).expect("a member");
+        assert_eq!(ids.next_behind(newest), 0x0300_0000_9000_0000);
     }
 
     #[test]
     fn the_marks_of_containers_and_ttl_are_never_used() {
         for member in [0, 0x80, 0xFF, 256] {
             assert_eq!(
-                SessionIds::new(member, 1).map(|ids| ids.next_id()),
+                SessionIds::new(member, 1).map(|ids| ids.next_behind(None)),
                 Err(MemberOutOfRange(member))
             );
         }
         let ids = SessionIds::new(0x7F, -1).expect("a member");
         for _ in 0..10_000 {
-            assert_eq!(ids.next_id() as u64 >> LOW_BITS, 0x7F);
+            assert_eq!(ids.next_behind(None) as u64 >> LOW_BITS, 0x7F);
         }
     }
 }

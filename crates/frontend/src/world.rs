@@ -38,7 +38,8 @@ pub enum ServiceMode {
 /// How `sync` is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncMode {
-    /// As a marker in the order of the session's requests: enough where one voter is the quorum.
+    /// As a marker in the order of the session's requests: enough where one voter is the quorum. Reads
+    /// are linearizable there anyway.
     #[default]
     Marker,
     /// By a barrier: it is counted in [`Proposals::barriers`] and answered after
@@ -88,8 +89,9 @@ pub struct Proposals {
     pub commands: BytesMut,
     /// Number of commands.
     pub count: usize,
-    /// Barriers asked for by `sync`, each answered by one call of
-    /// [`Connection::complete_sync`](crate::Connection::complete_sync). Only in [`SyncMode::Barrier`].
+    /// Barriers asked for by `sync` or by a linearizable read, each answered by one call of
+    /// [`Connection::complete_sync`](crate::Connection::complete_sync). At most one a call, and only in
+    /// [`SyncMode::Barrier`].
     pub barriers: usize,
 }
 

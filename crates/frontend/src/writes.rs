@@ -22,16 +22,11 @@ impl Connection {
         proposals: &mut Proposals,
     ) {
         if world.growth == Growth::Refused && grows(op, body) {
-            self.pending.push(Pending::Answer {
-                xid,
-                op,
-                error: ErrorCode::SystemError,
-                received_ms: world.now_ms,
-            });
-            self.serve_queue(world);
+            self.answer_in_turn(op, xid, ErrorCode::SystemError, world);
             return;
         }
         self.propose(op, body, proposals);
+        self.batch.is_covered = true;
         self.pending.push(Pending::Write {
             xid,
             op,

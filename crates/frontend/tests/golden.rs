@@ -137,8 +137,6 @@ fn deviation(name: &str) -> Option<(&'static str, &'static str)> {
     match name {
         // A client may not remove containers.
         "delete_container" => Some(("0000002b", "fffffff8")),
-        // Refused before it is proposed.
-        "reconfig_disabled" => Some(("0000002c", "ffffff85")),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use crate::acl::{AclEntry, AclId};
 use crate::identity::Identity;
 use crate::limits::REAP_BYTES_MAX;
 use crate::node::{NIL, Node, NodeId, ROOT};
-use crate::session::{self, Session};
+use crate::session::{self, Scope, Session};
 
 /// One znode of a tree that is not changing.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +102,17 @@ impl Tree {
 
     /// The password with which a session can be resumed.
     pub fn session_password(&self, id: i64) -> [u8; 16] {
-        session::password(&self.secret(), id)
+        session::password(&self.secret(), Scope::Replicated, id)
+    }
+
+    /// The password of a session that a member without a quorum keeps for itself.
+    pub fn local_session_password(&self, id: i64) -> [u8; 16] {
+        session::password(&self.secret(), Scope::Local, id)
+    }
+
+    /// Whether a client presents such a session: its password can come from nowhere else.
+    pub fn is_local_session(&self, id: i64, password: &[u8; 16]) -> bool {
+        self.cluster().is_some() && session::is_password(&self.secret(), Scope::Local, id, password)
     }
 
     /// Paths of the ephemeral znodes of a session, ascending.

@@ -188,7 +188,7 @@ pub(crate) fn read_state(value: &[u8]) -> Result<State, BadRow> {
     };
     let (mut ensemble, mut newest_sessions) = (None, NewestSessions::default());
     if format > FORMAT_MIN {
-        ensemble = read_ensemble(&row.text()?)?;
+        ensemble = read_ensemble(row.text()?)?;
         for _ in 0..row.u32()? {
             newest_sessions.opened(row.i64()?);
         }

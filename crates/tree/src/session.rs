@@ -92,19 +92,42 @@ fn mac(secret: &[u8; 32], purpose: &[u8], session: i64) -> Hmac<Sha256> {
     mac
 }
 
-const PASSWORD: &[u8] = b"session password";
+/// Whose passwords. A session of one kind cannot be resumed as one of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Sessions of the cluster.
+    Replicated,
+    /// Sessions that one member keeps for itself while it has no quorum.
+    Local,
+}
+
+impl Scope {
+    fn purpose(self) -> &'static [u8] {
+        match self {
+            Scope::Replicated => b"session password",
+            Scope::Local => b"local session password",
+        }
+    }
+}
 
 /// The password of a session: a keyed hash of its id, so that nothing has to be stored.
-pub(crate) fn password(secret: &[u8; 32], session: i64) -> [u8; PASSWORD_LEN] {
+pub(crate) fn password(secret: &[u8; 32], scope: Scope, session: i64) -> [u8; PASSWORD_LEN] {
     let mut password = [0; PASSWORD_LEN];
-    let full = mac(secret, PASSWORD, session).finalize().into_bytes();
+    let full = mac(secret, scope.purpose(), session)
+        .finalize()
+        .into_bytes();
     password.copy_from_slice(&full[..PASSWORD_LEN]);
     password
 }
 
 /// Compares in constant time.
-pub(crate) fn is_password(secret: &[u8; 32], session: i64, presented: &[u8; PASSWORD_LEN]) -> bool {
-    mac(secret, PASSWORD, session)
+pub(crate) fn is_password(
+    secret: &[u8; 32],
+    scope: Scope,
+    session: i64,
+    presented: &[u8; PASSWORD_LEN],
+) -> bool {
+    mac(secret, scope.purpose(), session)
         .verify_truncated_left(presented)
         .is_ok()
 }
@@ -124,13 +147,20 @@ mod tests {
     #[test]
     fn only_the_right_password_of_the_right_session_is_taken() {
         let secret = [7; 32];
-        let good = password(&secret, 5);
-        assert!(is_password(&secret, 5, &good));
-        assert!(!is_password(&secret, 6, &good));
-        assert!(!is_password(&[8; 32], 5, &good));
+        let good = password(&secret, Scope::Replicated, 5);
+        let check = |secret: &[u8; 32], session, presented: &[u8; PASSWORD_LEN]| {
+            is_password(secret, Scope::Replicated, session, presented)
+        };
+        assert!(check(&secret, 5, &good));
+        assert!(!check(&secret, 6, &good));
+        assert!(!check(&[8; 32], 5, &good));
         let mut bad = good;
         bad[15] ^= 1;
-        assert!(!is_password(&secret, 5, &bad));
-        assert!(!is_password(&secret, 5, &[0; PASSWORD_LEN]));
+        assert!(!check(&secret, 5, &bad));
+        assert!(!check(&secret, 5, &[0; PASSWORD_LEN]));
+        let local = password(&secret, Scope::Local, 5);
+        assert!(!check(&secret, 5, &local));
+        assert!(is_password(&secret, Scope::Local, 5, &local));
+        assert!(!is_password(&secret, Scope::Local, 5, &good));
     }
 }

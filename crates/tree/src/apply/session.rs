@@ -10,7 +10,7 @@ use crate::command::{Stamp, Switches};
 use crate::digest;
 use crate::node::{NodeId, Owner};
 use crate::reap;
-use crate::session::{self, Session};
+use crate::session::{Scope, Session, is_password};
 
 impl Tree {
     pub(super) fn open_session(&mut self, stamp: Stamp, id: i64, timeout_ms: i32) -> Applied {
@@ -37,7 +37,7 @@ impl Tree {
         let is_right = self
             .cluster
             .as_ref()
-            .is_some_and(|cluster| session::is_password(&cluster.secret, id, password));
+            .is_some_and(|cluster| is_password(&cluster.secret, Scope::Replicated, id, password));
         let taken = match is_right {
             true => self.take_session(id),
             false => None,
