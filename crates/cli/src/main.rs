@@ -4,6 +4,7 @@ mod bench;
 mod log_sink;
 mod logging;
 mod serve;
+mod status;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,8 @@ struct Cli {
 enum Command {
     /// Serve clients.
     Serve(serve::ServeArgs),
+    /// Tell how every member of an ensemble is; the exit code says whether all is well.
+    Status(status::StatusArgs),
     /// Measure a server: throughput, latency, processor time.
     Bench(bench::BenchArgs),
 }
@@ -33,6 +36,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(args),
+        Command::Status(args) => status::run(&args),
         Command::Bench(args) => match bench::run(args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

@@ -46,6 +46,12 @@ pub struct ServeArgs {
     /// Four-letter words that are answered, with commas between; * for all [4lw.commands.whitelist]
     #[arg(long, value_name = "WORDS")]
     four_letter_words: Option<String>,
+    /// This member's id, 1 to 254 [the file myid]
+    #[arg(long, value_name = "N")]
+    my_id: Option<u64>,
+    /// A member of the ensemble, this one included, once for each: 1=host:2888:3888;2181 [server.N]
+    #[arg(long = "server", value_name = "N=HOST:PORT:PORT[:ROLE];CLIENTPORT", value_parser = server)]
+    servers: Vec<(String, String)>,
     /// Any other key of zoo.cfg, as a Java property
     #[arg(short = 'D', value_name = "KEY=VALUE", value_parser = property)]
     properties: Vec<(String, String)>,
@@ -57,6 +63,18 @@ fn property(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) => Ok((key.to_string(), value.to_string())),
         None => Err("a property is KEY=VALUE".to_string()),
+    }
+}
+
+fn server(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((id, line)) => Ok((
+            id.trim_start_matches("server.").to_string(),
+            line.to_string(),
+        )),
+        None => {
+            Err("a member is N=host:quorumPort:electionPort[:role][;[host:]clientPort]".to_string())
+        }
     }
 }
 
@@ -97,6 +115,8 @@ fn load_and_serve(args: ServeArgs, log: &LogSink) -> End {
         max_client_cnxns: args.max_client_cnxns,
         max_frame: args.max_frame,
         four_letter_whitelist: args.four_letter_words,
+        my_id: args.my_id,
+        servers: args.servers,
         properties: args.properties,
         ..Overrides::default()
     };

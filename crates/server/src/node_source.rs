@@ -3,14 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use quenda_frontend::ServiceMode;
+use quenda_node::PeerReport;
+use quenda_tree::ensemble::PeerAddress;
+
 use crate::clock::wall_ms;
+use crate::ensemble_view::{is_connected, is_synced};
 use crate::four_letter::{
-    ConnectionView, DirectorySizes, Mode, Process, SessionExpiry, SessionView, Settings, Source,
-    State, Traffic, WatchSummary,
+    ConnectionView, DirectorySizes, Ensemble, Leading, Mode, Process, SessionExpiry, SessionView,
+    Settings, Source, State, Traffic, WatchSummary,
 };
 use crate::limits::ASK_PATIENCE;
+use crate::member_status;
 use crate::registry::Handle;
 use crate::shared::Shared;
+use crate::status::Role;
+use crate::system::{max_files, open_files, size_of_tree};
 
 /// The running server as the words see it.
 pub struct NodeSource<'a> {
@@ -31,11 +39,20 @@ impl<'a> NodeSource<'a> {
 
 impl Source for NodeSource<'_> {
     fn serving(&self) -> bool {
-        self.shared.is_serving()
+        self.shared.service() != ServiceMode::NotServing
     }
 
     fn mode(&self) -> Mode {
-        Mode::Standalone
+        let view = self.shared.ensemble.read();
+        let tree = self.shared.tree.read();
+        let ensemble = member_status::ensemble(self.shared, &tree);
+        match member_status::role(self.shared.member, ensemble.as_deref(), &view) {
+            Role::Standalone => Mode::Standalone,
+            _ if self.shared.service() == ServiceMode::ReadOnly => Mode::ReadOnly,
+            Role::Leader => Mode::Leader,
+            Role::Observer => Mode::Observer,
+            Role::Follower | Role::Joining | Role::Candidate | Role::Waiting => Mode::Follower,
+        }
     }
 
     fn traffic(&self) -> Traffic {
@@ -92,7 +109,10 @@ impl Source for NodeSource<'_> {
             min_session_timeout_ms: self.shared.settings.session_timeout_min_ms.unsigned_abs(),
             max_session_timeout_ms: self.shared.settings.session_timeout_max_ms.unsigned_abs(),
             client_port_listen_backlog: config.client_port_listen_backlog.map_or(-1, |n| n as i32),
-            server_id: 0,
+            server_id: match self.mode() {
+                Mode::Standalone => 0,
+                Mode::Leader | Mode::Follower | Mode::Observer | Mode::ReadOnly => config.my_id,
+            },
         }
     }
 
@@ -119,6 +139,63 @@ impl Source for NodeSource<'_> {
             member.tracker().deadlines().map(expiry).collect()
         });
         answer.unwrap_or_default()
+    }
+
+    fn session_timeouts(&self) -> Vec<(i64, i32)> {
+        let tree = self.shared.tree.read();
+        let sessions = tree.sessions();
+        sessions
+            .map(|(id, session)| (id, session.timeout_ms))
+            .collect()
+    }
+
+    fn leading(&self) -> Option<Leading> {
+        let view = self.shared.ensemble.read();
+        let since_ms = view.leads_since_ms?;
+        let tree = self.shared.tree.read();
+        let members = tree.ensemble().filter(|ensemble| !ensemble.is_empty())?;
+        let observes = |id| members.server(id).is_some_and(|server| server.observer);
+        let count = |condition: &dyn Fn(&PeerReport) -> bool| {
+            view.peers.iter().filter(|peer| condition(peer)).count() as u64
+        };
+        Some(Leading {
+            learners: count(&is_connected),
+            synced_followers: count(&|peer| peer.voter && is_synced(peer)),
+            synced_non_voting_followers: count(&|peer| {
+                !peer.voter && !observes(peer.id) && is_synced(peer)
+            }),
+            synced_observers: count(&|peer| observes(peer.id) && is_synced(peer)),
+            pending_syncs: view.pending_syncs,
+            uptime_ms: self.shared.clock.now_ms().saturating_sub(since_ms),
+            proposals: self.shared.proposals.sizes(),
+        })
+    }
+
+    fn ensemble(&self) -> Option<Ensemble> {
+        let view = self.shared.ensemble.read();
+        let tree = self.shared.tree.read();
+        let members = member_status::ensemble(self.shared, &tree)?;
+        let own = members.server(self.shared.member);
+        let ports = |port: fn(&PeerAddress) -> u16| {
+            let addresses = own
+                .map(|server| server.addresses.as_slice())
+                .unwrap_or_default();
+            addresses.iter().map(port).collect()
+        };
+        Some(Ensemble {
+            leader: view.leader,
+            quorum_size: members.voters().count() as u64,
+            init_limit: self.shared.config.init_limit,
+            sync_limit: self.shared.config.sync_limit,
+            election_ports: ports(|address| address.election_port),
+            quorum_ports: ports(|address| address.quorum_port),
+            observer: own.is_some_and(|server| server.observer),
+            membership: members.text(),
+        })
+    }
+
+    fn status(&self) -> String {
+        member_status::status(self.shared).to_json()
     }
 
     fn ephemerals(&self) -> Vec<(i64, Vec<String>)> {
@@ -163,6 +240,7 @@ impl Source for NodeSource<'_> {
 
     fn reset_server_figures(&self) {
         self.shared.traffic.reset();
+        self.shared.proposals.reset();
     }
 
     fn reset_connection_figures(&self) {
@@ -195,38 +273,4 @@ fn view(handle: &Handle) -> ConnectionView {
         sent: stats.sent,
         session,
     }
-}
-
-/// Number of open descriptors, −1 where the system does not tell.
-fn open_files() -> i64 {
-    std::fs::read_dir("/proc/self/fd").map_or(-1, |entries| entries.count() as i64)
-}
-
-/// Bound of open descriptors, −1 where the system does not tell.
-fn max_files() -> i64 {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"))
-        .and_then(|values| values.split_whitespace().next()?.parse().ok())
-        .unwrap_or(-1)
-}
-
-/// Bytes of all files below a directory; what cannot be read counts nothing.
-fn size_of_tree(directory: &Path) -> u64 {
-    let mut sum = 0;
-    let mut open = vec![directory.to_path_buf()];
-    while let Some(path) = open.pop() {
-        let Ok(entries) = std::fs::read_dir(&path) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            match entry.metadata() {
-                Ok(metadata) if metadata.is_dir() => open.push(entry.path()),
-                Ok(metadata) => sum += metadata.len(),
-                Err(_) => {}
-            }
-        }
-    }
-    sum
 }

@@ -1,0 +1,164 @@
+//! What the answers mean.
+
+use std::collections::BTreeMap;
+
+use quenda_server::status::{MemberStatus, Role, Service};
+
+use super::{Health, Report, Row};
+
+/// Entries by which a member may lag before it is worth a sentence: the answers are not of one moment.
+const LAG_TOLERATED: u64 = 1000;
+
+/// Sentences and how bad they are.
+#[derive(Default)]
+struct Findings {
+    worst: Option<Health>,
+    sentences: Vec<String>,
+}
+
+impl Findings {
+    fn add(&mut self, health: Health, sentence: String) {
+        self.worst = self.worst.max(Some(health));
+        self.sentences.push(sentence);
+    }
+}
+
+/// Puts the report together.
+pub(super) fn judge(mut rows: Vec<Row>) -> Report {
+    let leader = leader(&rows).cloned();
+    let cluster = match &leader {
+        Some(leader) => leader.cluster.clone(),
+        None => most_common_cluster(&rows),
+    };
+    for row in &mut rows {
+        row.lag = lag(row.status.as_ref(), leader.as_ref());
+    }
+    let mut findings = Findings::default();
+    lead(&rows, leader.as_ref(), &mut findings);
+    for row in &rows {
+        look_at(row, cluster.as_ref(), &mut findings);
+    }
+    compare_digests(&rows, &mut findings);
+    Report {
+        health: findings.worst.unwrap_or(Health::Healthy),
+        problems: findings.sentences,
+        cluster,
+        leader: leader.map(|leader| leader.member),
+        members: rows,
+    }
+}
+
+fn statuses(rows: &[Row]) -> impl Iterator<Item = &MemberStatus> {
+    rows.iter().filter_map(|row| row.status.as_ref())
+}
+
+fn claims_to_lead(status: &MemberStatus) -> bool {
+    matches!(status.role, Role::Leader | Role::Standalone) && status.service == Service::Serving
+}
+
+/// Of those that say they lead, the one of the newest term.
+fn leader(rows: &[Row]) -> Option<&MemberStatus> {
+    let leaders = statuses(rows).filter(|status| claims_to_lead(status));
+    leaders.max_by_key(|status| status.term)
+}
+
+fn most_common_cluster(rows: &[Row]) -> Option<String> {
+    let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
+    for cluster in statuses(rows).filter_map(|status| status.cluster.as_ref()) {
+        *counts.entry(cluster).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    most.map(|(cluster, _)| cluster.clone())
+}
+
+fn lag(status: Option<&MemberStatus>, leader: Option<&MemberStatus>) -> Option<u64> {
+    let (status, leader) = (status?, leader?);
+    let same = status.cluster == leader.cluster;
+    same.then(|| leader.log.committed.saturating_sub(status.log.applied))
+}
+
+fn lead(rows: &[Row], leader: Option<&MemberStatus>, findings: &mut Findings) {
+    if statuses(rows).next().is_none() {
+        return findings.add(Health::Down, "no member answers".to_owned());
+    }
+    let Some(leader) = leader else {
+        let sentence =
+            "nobody leads: writes are not served until a majority of the voters is connected";
+        return findings.add(Health::Down, sentence.to_owned());
+    };
+    for other in statuses(rows).filter(|status| claims_to_lead(status)) {
+        if other.member != leader.member && other.cluster == leader.cluster {
+            let text = format!(
+                "member {} believes to lead in term {}, but member {} leads in term {}",
+                other.member, other.term, leader.member, leader.term
+            );
+            findings.add(Health::Degraded, text);
+        }
+    }
+}
+
+fn look_at(row: &Row, cluster: Option<&String>, findings: &mut Findings) {
+    let name = name(row);
+    let mut add = |sentence: String| findings.add(Health::Degraded, format!("{name} {sentence}"));
+    if let Some(error) = &row.error {
+        return add(format!("cannot be reached: {error}"));
+    }
+    let Some(status) = &row.status else {
+        return;
+    };
+    if let Some(own) = status.cluster.as_ref().filter(|own| Some(*own) != cluster) {
+        return add(format!("belongs to another cluster, {own}"));
+    }
+    match status.role {
+        Role::Waiting => add("waits for other members to found the ensemble with".to_owned()),
+        Role::Joining => add("does not vote yet: it is catching up".to_owned()),
+        Role::Candidate => add("looks for a leader".to_owned()),
+        Role::Standalone | Role::Leader | Role::Follower | Role::Observer => {}
+    }
+    match status.service {
+        Service::Serving => {}
+        Service::ReadOnly => add("has no quorum and serves reads alone".to_owned()),
+        Service::NoQuorum => add("does not serve clients".to_owned()),
+        Service::Removed => add("was taken out of the ensemble; stop it".to_owned()),
+        Service::Alarmed => add(
+            "has a state that differs from the others' and does not serve: stop it, empty its data directory, start it"
+                .to_owned(),
+        ),
+    }
+    if let Some(lag) = row.lag.filter(|lag| *lag > LAG_TOLERATED) {
+        add(format!("lags by {lag} log entries"));
+    }
+    if status.disk.full {
+        add("has a disk that is nearly full: writes that need room are refused".to_owned());
+    }
+    if status.disk.failing {
+        add("cannot write to its disk".to_owned());
+    }
+}
+
+/// How a sentence calls a member.
+fn name(row: &Row) -> String {
+    match (row.id, &row.address) {
+        (Some(id), Some(address)) => format!("member {id} ({address})"),
+        (Some(id), None) => format!("member {id}"),
+        (None, Some(address)) => address.clone(),
+        (None, None) => "a member".to_owned(),
+    }
+}
+
+/// Members that have applied the same entries must be equal.
+fn compare_digests(rows: &[Row], findings: &mut Findings) {
+    let mut first: BTreeMap<(&Option<String>, u64), &MemberStatus> = BTreeMap::new();
+    for status in statuses(rows).filter(|status| status.cluster.is_some()) {
+        let other = *first
+            .entry((&status.cluster, status.log.applied))
+            .or_insert(status);
+        if other.digest != status.digest {
+            let text = format!(
+                "members {} and {} differ at log entry {}: {} and {}",
+                other.member, status.member, status.log.applied, other.digest, status.digest
+            );
+            findings.add(Health::Degraded, text);
+        }
+    }
+}
