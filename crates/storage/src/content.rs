@@ -72,7 +72,7 @@ impl Marks {
         stored: HardState,
         hard_state: HardState,
     ) -> Result<(), StoreError> {
-        self.check_newer(position.0)?;
+        check_newer(position.0, self.checkpoint)?;
         let forgets_vote =
             hard_state.term == stored.term && stored.vote != 0 && hard_state.vote != stored.vote;
         if hard_state.term < stored.term || forgets_vote {
@@ -90,17 +90,6 @@ impl Marks {
         Ok(())
     }
 
-    /// Whether an image of entry `index` is newer than the checkpoint.
-    pub(crate) fn check_newer(&self, index: u64) -> Result<(), StoreError> {
-        if index <= self.checkpoint {
-            return Err(refused(format!(
-                "it belongs to entry {index}, and the stored state to entry {}",
-                self.checkpoint
-            )));
-        }
-        Ok(())
-    }
-
     pub(crate) fn check_cut(&self, through: u64) -> Result<(), StoreError> {
         if through > self.checkpoint {
             return Err(StoreError::CutAboveCheckpoint {
@@ -110,6 +99,16 @@ impl Marks {
         }
         Ok(())
     }
+}
+
+/// Whether an image of entry `index` is newer than a store's checkpoint.
+pub(crate) fn check_newer(index: u64, checkpoint: u64) -> Result<(), StoreError> {
+    if index <= checkpoint {
+        return Err(refused(format!(
+            "it belongs to entry {index}, and the stored state to entry {checkpoint}"
+        )));
+    }
+    Ok(())
 }
 
 /// One write, whole or not at all.

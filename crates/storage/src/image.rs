@@ -267,9 +267,19 @@ impl Reception {
     /// Counts bytes that continue a file.
     pub(crate) fn add(&mut self, file: usize, bytes: &[u8]) -> Completion {
         let part = &mut self.parts[file];
-        let expected = &self.manifest.files[file];
         part.crc = crc32c::crc32c_append(part.crc, bytes);
         part.len += bytes.len() as u64;
+        self.judge(file)
+    }
+
+    /// Counts what is there of a file already.
+    pub(crate) fn resume(&mut self, file: usize, len: u64, crc: u32) -> Completion {
+        self.parts[file] = Part { len, crc };
+        self.judge(file)
+    }
+
+    fn judge(&mut self, file: usize) -> Completion {
+        let (part, expected) = (&mut self.parts[file], &self.manifest.files[file]);
         if part.len < expected.size {
             return Completion::Partial;
         }

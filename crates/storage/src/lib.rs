@@ -27,6 +27,6 @@ pub use error::{OpenError, StoreError};
 pub use faulty::{Fault, FaultyStore};
 pub use image::{ImageInfo, ImageReceiver};
 pub use memory::MemoryStore;
-pub use rocks::{OpenOptions, RocksStore};
+pub use rocks::{OpenOptions, RocksStore, StoreLook};
 pub use space::{Space, SpaceLevel};
 pub use store::{Reopened, RowVisitor, Store, load_tree};

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use quenda_consensus::HardState;
 use quenda_tree::Table;
 
-use crate::content::{Content, Rows};
+use crate::content::{Content, Rows, check_newer};
 use crate::error::StoreError;
 use crate::format::{BadRow, Cursor};
 use crate::image::{
@@ -103,7 +103,7 @@ impl Images {
         content: &Content,
     ) -> Result<Box<dyn ImageReceiver>, StoreError> {
         let manifest = Manifest::decode(manifest, ImageKind::Rows)?;
-        content.marks().check_newer(manifest.position().0)?;
+        check_newer(manifest.position().0, content.marks().checkpoint)?;
         let mut incoming = self.incoming.lock();
         incoming.receiver += 1;
         let arrived = incoming.image.as_ref();

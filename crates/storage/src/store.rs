@@ -139,9 +139,16 @@ pub type RowVisitor<'v> = dyn FnMut(Table, &[u8], &[u8]) -> Result<(), LoadError
 /// # Errors
 /// When rows cannot be read, or do not fit together.
 pub fn load_tree(store: &dyn Store) -> Result<Tree, StoreError> {
+    load_rows(|visit| store.scan(visit))
+}
+
+/// The tree of the rows that `scan` shows.
+pub(crate) fn load_rows(
+    scan: impl FnOnce(&mut RowVisitor<'_>) -> Result<(), StoreError>,
+) -> Result<Tree, StoreError> {
     let mut loader = Loader::new();
     let mut empty = true;
-    store.scan(&mut |table, key, value| {
+    scan(&mut |table, key, value| {
         empty = false;
         loader.row(table, key, value)
     })?;

@@ -1,7 +1,14 @@
 //! The store on RocksDB.
 
+mod files;
+mod images;
+mod incoming;
+mod install;
+mod offline;
 mod open;
 mod options;
+mod owner;
+mod place;
 mod read;
 mod wal;
 
@@ -15,6 +22,7 @@ use quenda_consensus::{HardState, LogBatch, Recovered};
 use quenda_tree::Table;
 use rocksdb::{DB, WriteBatch};
 
+pub use offline::StoreLook;
 pub use open::OpenOptions;
 
 use crate::checkpoint::Checkpoint;
@@ -24,8 +32,11 @@ use crate::format::{self, CheckpointRow, Progress};
 use crate::image::{ImageInfo, ImageReceiver, refused};
 use crate::space::Space;
 use crate::store::{Reopened, RowVisitor, Store};
+use images::{Images, Linked};
+use incoming::Incoming;
 use open::Missing;
 use options::{LOG, RAFT_META};
+use place::Place;
 
 /// A member's store on disk. Clones are handles to the same store.
 #[derive(Clone)]
@@ -41,6 +52,8 @@ struct Shared {
     log: Mutex<LogState>,
     checkpoint: Mutex<CheckpointState>,
     failed: AtomicBool,
+    images: Images,
+    incoming: Incoming,
 }
 
 /// Where the log stands, as of the last successful write.
@@ -66,7 +79,14 @@ impl RocksStore {
     pub fn open(options: OpenOptions) -> Result<(RocksStore, Recovered), OpenError> {
         let db = open::open(&options, Missing::Create)?;
         let (log, checkpoint, recovered) = inspect(&db, &options)?;
+        let images = Images::new(options.directory.join(place::IMAGES));
+        let incoming = Incoming::new(options.directory.join(place::INCOMING));
+        incoming
+            .sweep(checkpoint.written)
+            .map_err(|error| options.io(error))?;
         let shared = Shared {
+            images,
+            incoming,
             options,
             db: RwLock::new(Some(db)),
             log: Mutex::new(log),
@@ -161,9 +181,10 @@ impl Store for RocksStore {
         let mut state = self.shared.checkpoint.lock();
         let marks = self.shared.log.lock().marks(state.written);
         marks.check_checkpoint(checkpoint.applied.0)?;
-        let write = checkpoint_batch(&db, checkpoint)?;
+        let write = checkpoint_batch(&db, checkpoint, checkpoint.complete)?;
         db.write(write).map_err(|error| self.write_failed(&error))?;
         state.written = checkpoint.applied.0;
+        self.shared.incoming.discard_through(state.written);
         Ok(())
     }
 
@@ -211,9 +232,9 @@ impl Store for RocksStore {
         let mut db = self.shared.db.write();
         let mut log = self.shared.log.lock();
         let mut checkpoint = self.shared.checkpoint.lock();
-        if let Some(old) = db.take() {
+        if db.is_some() {
             self.shared.failed.store(true, Ordering::Release);
-            old.cancel_all_background_work(true);
+            close(&mut db);
         }
         let opened = open::open(&self.shared.options, Missing::Damage)?;
         let (found, stored, _) = inspect(&opened, &self.shared.options)?;
@@ -237,32 +258,87 @@ impl Store for RocksStore {
     }
 
     fn make_image(&self) -> Result<ImageInfo, StoreError> {
-        Err(refused("images are in memory only so far"))
+        let buffers = open::buffers(&self.shared.options);
+        self.shared.images.make(buffers, |folder, is_made| {
+            let db = self.writable()?;
+            // Neither a checkpoint nor a cut of the log meanwhile; appends go on.
+            let state = self.shared.checkpoint.lock();
+            match state.written {
+                0 => Err(refused("this store holds nothing yet")),
+                index if is_made(index) => Ok(Linked::Already(index)),
+                _ => images::link(&db, folder).map(Linked::New),
+            }
+        })
     }
 
     fn read_image(
         &self,
         index: u64,
-        _file: u32,
-        _offset: u64,
-        _max: usize,
+        file: u32,
+        offset: u64,
+        max: usize,
     ) -> Result<Bytes, StoreError> {
-        Err(StoreError::ImageGone { index })
+        self.shared.images.read(index, file, offset, max)
     }
 
-    fn drop_images(&self, _keep: Option<u64>) {}
+    fn drop_images(&self, keep: Option<u64>) {
+        self.shared.images.drop_made(keep);
+    }
 
-    fn receive_image(&self, _manifest: &[u8]) -> Result<Box<dyn ImageReceiver>, StoreError> {
-        Err(refused("images are in memory only so far"))
+    fn receive_image(&self, manifest: &[u8]) -> Result<Box<dyn ImageReceiver>, StoreError> {
+        let written = self.shared.checkpoint.lock().written;
+        self.shared.incoming.receive(manifest, written)
     }
 
     fn install_image(
         &self,
-        _index: u64,
-        _term: u64,
-        _hard_state: HardState,
+        index: u64,
+        term: u64,
+        hard_state: HardState,
     ) -> Result<(), StoreError> {
-        Err(refused("images are in memory only so far"))
+        // Everybody waits, and what was open before is closed: see `Shared::db`.
+        let mut db = self.shared.db.write();
+        let mut log = self.shared.log.lock();
+        let mut checkpoint = self.shared.checkpoint.lock();
+        let mut incoming = self.shared.incoming.lock();
+        let (manifest, files) = incoming.finished()?;
+        if manifest.position() != (index, term) {
+            return Err(refused("another one has arrived"));
+        }
+        let (stored, appends) = (log.progress.hard_state, log.progress.appends);
+        log.marks(checkpoint.written)
+            .check_install((index, term), stored, hard_state)?;
+        let place = Place::active(&self.shared.options)?.next();
+        let progress = install::progress_behind(index, hard_state, appends);
+        let new = match install::prepare(place, manifest, &files, progress) {
+            Ok(new) => new,
+            Err(error) => {
+                install::abandon(place);
+                if let StoreError::ImageRefused(_) = error {
+                    // It would be refused again; another one may be better.
+                    incoming.discard_or_warn();
+                }
+                return Err(error);
+            }
+        };
+        if let Err(error) = place.activate() {
+            // Either may count now. Opening again finds out.
+            self.shared.failed.store(true, Ordering::Release);
+            close(&mut db);
+            return Err(StoreError::Write(error.to_string()));
+        }
+        close(&mut db);
+        *db = Some(new);
+        *log = LogState {
+            compacted: index,
+            last: index,
+            progress,
+        };
+        checkpoint.written = index;
+        self.shared.failed.store(false, Ordering::Release);
+        install::forget_others(place);
+        incoming.discard_or_warn();
+        Ok(())
     }
 
     fn space(&self) -> io::Result<Space> {
@@ -276,6 +352,13 @@ impl Store for RocksStore {
         } else {
             data
         })
+    }
+}
+
+/// Closes what is open, if anything is.
+fn close(db: &mut Option<DB>) {
+    if let Some(old) = db.take() {
+        old.cancel_all_background_work(true);
     }
 }
 
@@ -314,7 +397,11 @@ fn put_entries(
     Ok(())
 }
 
-fn checkpoint_batch(db: &DB, checkpoint: &Checkpoint) -> Result<WriteBatch, StoreError> {
+fn checkpoint_batch(
+    db: &DB,
+    checkpoint: &Checkpoint,
+    complete: bool,
+) -> Result<WriteBatch, StoreError> {
     const ROW_OVERHEAD: usize = 16;
     let rows = &checkpoint.rows;
     let bytes = rows.len_bytes() + rows.len() * ROW_OVERHEAD + 256;
@@ -327,7 +414,7 @@ fn checkpoint_batch(db: &DB, checkpoint: &Checkpoint) -> Result<WriteBatch, Stor
         let found = families.iter().find(|(table, _)| *table == wanted);
         found.expect("every table has its family").1
     };
-    if checkpoint.complete {
+    if complete {
         clear_tables(db, &mut write)?;
     }
     for (table, key, value) in rows.iter() {

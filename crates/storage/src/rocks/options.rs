@@ -79,6 +79,29 @@ pub(super) fn database(
     options
 }
 
+/// For the short life of an image that is being made: nothing is compacted, and what its manifest knows of
+/// write-ahead logs is forgotten, because they are not part of it.
+pub(super) fn image(buffers: Buffers) -> Options {
+    let mut options = database(None, buffers, DBRecoveryMode::PointInTime);
+    options.create_if_missing(false);
+    options.create_missing_column_families(false);
+    options.set_track_and_verify_wals_in_manifest(false);
+    // Tables are opened when they are needed, which is hardly ever.
+    options.set_max_open_files(16);
+    options
+}
+
+/// The log of an image: empty.
+pub(super) fn log(buffers: Buffers) -> Options {
+    log_family(&Cache::new_lru_cache(0), buffers.log)
+}
+
+/// Every column family that is in use.
+pub(super) fn family_names() -> impl Iterator<Item = &'static str> {
+    let tables = Table::ALL.into_iter().map(table_name);
+    tables.chain([LOG, RAFT_META])
+}
+
 pub(super) fn column_families(buffers: Buffers) -> Vec<ColumnFamilyDescriptor> {
     let cache = Cache::new_lru_cache(limits::BLOCK_CACHE_BYTES);
     let state = Table::ALL.into_iter().map(|table| {

@@ -54,15 +54,21 @@ impl Subject for FaultyStore {
 pub struct OnDisk {
     pub directory: TempDir,
     pub separate_log: bool,
+    start: Recovered,
     store: Option<RocksStore>,
 }
 
 impl OnDisk {
     pub fn new(separate_log: bool) -> OnDisk {
+        OnDisk::starting(separate_log, start())
+    }
+
+    pub fn starting(separate_log: bool, start: Recovered) -> OnDisk {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut subject = OnDisk {
             directory,
             separate_log,
+            start,
             store: None,
         };
         subject.open();
@@ -70,7 +76,10 @@ impl OnDisk {
     }
 
     pub fn options(&self) -> OpenOptions {
-        options(self.directory.path(), self.separate_log)
+        OpenOptions {
+            start: self.start.clone(),
+            ..options(self.directory.path(), self.separate_log)
+        }
     }
 
     pub fn open(&mut self) -> Recovered {
@@ -152,11 +161,15 @@ pub fn files(image: &TempDir, extension: &str) -> Vec<PathBuf> {
 }
 
 pub fn subjects() -> Vec<Box<dyn Subject>> {
+    subjects_from(&start())
+}
+
+pub fn subjects_from(start: &Recovered) -> Vec<Box<dyn Subject>> {
     vec![
-        Box::new(MemoryStore::new(start())),
-        Box::new(FaultyStore::new(start())),
-        Box::new(OnDisk::new(false)),
-        Box::new(OnDisk::new(true)),
+        Box::new(MemoryStore::new(start.clone())),
+        Box::new(FaultyStore::new(start.clone())),
+        Box::new(OnDisk::starting(false, start.clone())),
+        Box::new(OnDisk::starting(true, start.clone())),
     ]
 }
 

@@ -3,6 +3,7 @@
 mod common;
 mod crashes;
 mod every_store;
+mod images;
 mod on_disk;
 mod random;
 mod with_raft;
