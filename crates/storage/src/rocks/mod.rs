@@ -71,6 +71,14 @@ struct CheckpointState {
 }
 
 impl RocksStore {
+    /// Whether there is a store to be opened, or [`RocksStore::open`] would create one.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn exists(options: &OpenOptions) -> Result<bool, OpenError> {
+        open::exists(options)
+    }
+
     /// Opens the store of a member, or creates it in an empty directory, and reads raft's state and the
     /// log. The tree's rows are read with [`crate::load_tree`].
     ///
@@ -461,3 +469,6 @@ fn read_term(db: &DB, index: u64, options: &OpenOptions) -> Result<u64, StoreErr
         .map_err(|_| options.damaged(format!("log entry {index} is unreadable")))?;
     Ok(entry.term)
 }
+
+#[cfg(test)]
+mod crash_tests;

@@ -102,6 +102,20 @@ fn names(place: Place<'_>) -> Result<Vec<String>, OpenError> {
     files::names(&place.database()).map_err(|error| place.options.io(error))
 }
 
+/// Whether a store was created here before. One whose creation was cut short is none; one that cannot be
+/// read is, and [`open`] says what is wrong with it.
+pub(super) fn exists(options: &OpenOptions) -> Result<bool, OpenError> {
+    let place = Place::active(options)?;
+    if !check_database(place)? {
+        return Ok(false);
+    }
+    let Ok(db) = open_read_only(place) else {
+        return Ok(true);
+    };
+    let named = read::meta(&db, format::FORMAT_KEY, options)?.is_some();
+    Ok(named || holds_anything(&db) || holds_tables(place)?)
+}
+
 /// Asks for the lock that RocksDB holds while a database is open, and gives it back.
 fn refuse_if_in_use(place: Place<'_>) -> Result<(), OpenError> {
     use rustix::fs::{FlockOperation, fcntl_lock};
