@@ -9,7 +9,7 @@ use std::path::Path;
 use bytes::BytesMut;
 use driver::{Member, framed, requests};
 use quenda_frontend::Settings;
-use quenda_proto::records::{GetChildren2Response, GetChildrenResponse};
+use quenda_proto::records::{GetChildren2Response, GetChildrenResponse, GetDataResponse};
 use quenda_proto::{Decode, Encode, Op, Reader};
 
 /// What the client sent under one name, and what it got: events first.
@@ -214,4 +214,44 @@ fn the_recorded_ends_go_the_same_way() {
             assert_eq!(got[0][4..12], [0xFF; 8]);
         }
     }
+}
+
+/// The data in the answer to the first read: the text of the configuration, whose lines found the ensemble.
+fn recorded_config(exchange: &Exchange) -> String {
+    let mut reader = Reader::new(&exchange.answers[0][16..]);
+    let response = GetDataResponse::decode(&mut reader).expect("a response");
+    let text = String::from_utf8(response.data.expect("data").to_vec()).expect("a text");
+    let (lines, version) = text.rsplit_once('\n').expect("lines");
+    assert_eq!(version, "version=100000000");
+    lines.to_owned()
+}
+
+#[test]
+fn the_recorded_reconfigurations_go_the_same_way() {
+    let exchanges = exchanges("reconfig.txt");
+    let settings = Settings {
+        reconfig_enabled: true,
+        super_digest: Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU=".to_owned()),
+        ..Settings::default()
+    };
+    let mut member = Member::in_ensemble(settings, &recorded_config(&exchanges[0]));
+    member.time_ms = 0x1a2_2a8c_46c7;
+    let (by_super, plain) = (member.client(), member.client());
+    for exchange in &exchanges {
+        let client = match exchange.name.starts_with("plain_") {
+            true => plain,
+            false => by_super,
+        };
+        member.send(client, &framed(&exchange.request));
+        member.apply();
+        let masked = |payload: &Vec<u8>| mask(&hex(payload), "<none>");
+        let ours: Vec<String> = member.payloads(client).iter().map(masked).collect();
+        let theirs: Vec<String> = exchange.answers.iter().map(masked).collect();
+        assert_eq!(ours, theirs, "{}", exchange.name);
+    }
+    assert!(
+        exchanges.len() >= 70,
+        "only {} were recorded",
+        exchanges.len()
+    );
 }

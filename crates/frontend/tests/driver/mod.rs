@@ -16,7 +16,8 @@ use quenda_proto::connect::Handshake;
 use quenda_proto::event::EventType;
 use quenda_proto::records::{Acl, ConnectRequest, ConnectResponse, Id, WatcherEvent};
 use quenda_proto::{Decode, Encode, ErrorCode, Op, Reader};
-use quenda_tree::command::{Batch, Command, Stamp, start_batch};
+use quenda_tree::command::{Batch, Command, ReconfigFacts, Request, Stamp, start_batch};
+use quenda_tree::ensemble::Server;
 use quenda_tree::{Changes, SessionEffect, Tree};
 
 pub mod requests;
@@ -37,6 +38,10 @@ pub struct Member {
     pub time_ms: i64,
     pub term: u64,
     pub barriers: Vec<u64>,
+    /// Members whose log is up to date, as the leader sees it.
+    pub synced: Vec<u64>,
+    /// A reconfiguration is not finished.
+    pub reconfiguring: bool,
     /// Connections are closed in the apply that ends their session or gives it to another connection.
     pub closes: bool,
     log: BytesMut,
@@ -112,6 +117,15 @@ impl Default for Member {
 
 impl Member {
     pub fn new(settings: Settings) -> Member {
+        Member::founded(settings, 0, "")
+    }
+
+    /// Member 1 of an ensemble with these server lines, in the first term.
+    pub fn in_ensemble(settings: Settings, config: &str) -> Member {
+        Member::founded(settings, 1, config)
+    }
+
+    fn founded(settings: Settings, term: u64, config: &str) -> Member {
         let watches = WatchTable::new(WATCH_SEED, settings.limits.watched_paths_max);
         let mut member = Member {
             tree: Tree::new(),
@@ -123,7 +137,9 @@ impl Member {
             sync: SyncMode::Marker,
             now_ms: 1_000,
             time_ms: 1_795_984_000_000,
-            term: 0,
+            term,
+            synced: vec![1, 2, 3],
+            reconfiguring: false,
             barriers: Vec::new(),
             closes: true,
             log: BytesMut::new(),
@@ -133,7 +149,7 @@ impl Member {
         member.propose(&Command::Found {
             cluster: 1,
             secret: [9; 32],
-            config: "",
+            config,
         });
         member.apply();
         member
@@ -229,7 +245,23 @@ impl Member {
         entry.put_slice(&self.log.split());
         let batch = Batch::open(&entry).expect("a batch");
         for command in batch {
-            self.apply_command(&command.expect("a command"));
+            let mut command = command.expect("a command");
+            if let Command::Reconfig { request, facts } = &mut command {
+                *facts = self.facts(request);
+            }
+            self.apply_command(&command);
+        }
+    }
+
+    /// What the leader knows: where the request is wrong, its facts do not matter.
+    fn facts(&self, request: &Request<'_>) -> ReconfigFacts {
+        let quorum_synced = self.tree.plan_reconfig(request).map_or(true, |next| {
+            let is_synced = |server: &&Server| self.synced.contains(&server.id);
+            next.voters().filter(is_synced).count() > next.voters().count() / 2
+        });
+        ReconfigFacts {
+            in_progress: self.reconfiguring,
+            quorum_synced,
         }
     }
 

@@ -173,8 +173,12 @@ fn next_ensemble(
     }
     let next = current.changed(request).map_err(|error| error.code())?;
     let fewest = if switches.standalone_enabled { 2 } else { 1 };
-    match next.voters().count() >= fewest {
-        true => Ok(next),
-        false => Err(ErrorCode::BadArguments),
+    if next.voters().count() >= fewest {
+        Ok(next)
+    } else if request.new_members.is_some() && next.observers().next().is_some() {
+        // ZooKeeper fails to read such a membership as a whole.
+        Err(ErrorCode::MarshallingError)
+    } else {
+        Err(ErrorCode::BadArguments)
     }
 }

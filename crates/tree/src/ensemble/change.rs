@@ -13,10 +13,9 @@ impl EnsembleError {
     /// argument.
     pub fn code(&self) -> ErrorCode {
         match self {
-            EnsembleError::Id(_)
-            | EnsembleError::PortRange(_)
-            | EnsembleError::Version(_)
-            | EnsembleError::NoVoters => ErrorCode::MarshallingError,
+            EnsembleError::Id(_) | EnsembleError::PortRange(_) | EnsembleError::Version(_) => {
+                ErrorCode::MarshallingError
+            }
             EnsembleError::Form(_)
             | EnsembleError::Address(_)
             | EnsembleError::SamePorts(_)
@@ -37,7 +36,8 @@ impl Ensemble {
     /// What is wrong with the request's texts.
     pub fn changed(&self, request: &ReconfigRequest<'_>) -> Result<Ensemble, EnsembleError> {
         let mut next = match &request.new_members {
-            Some(text) => replaced(text)?,
+            // Separated by commas or line ends.
+            Some(text) => Ensemble::parse(&text.replace(',', "\n"))?,
             None => self.amended(
                 request.joining_servers.as_deref(),
                 request.leaving_servers.as_deref(),
@@ -108,15 +108,6 @@ fn is_distinct(host: &str) -> bool {
     match host.parse::<IpAddr>() {
         Ok(address) => !address.is_loopback() && !address.is_unspecified(),
         Err(_) => !host.eq_ignore_ascii_case("localhost"),
-    }
-}
-
-/// The whole membership, separated by commas or line ends.
-fn replaced(text: &str) -> Result<Ensemble, EnsembleError> {
-    let next = Ensemble::parse(&text.replace(',', "\n"))?;
-    match next.voters().count() == 0 && !next.is_empty() {
-        true => Err(EnsembleError::NoVoters),
-        false => Ok(next),
     }
 }
 

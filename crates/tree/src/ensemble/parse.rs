@@ -53,9 +53,6 @@ pub enum EnsembleError {
         /// The member that has the address.
         other: u64,
     },
-    /// Nobody votes.
-    #[error("Observers w/o participants is an invalid configuration")]
-    NoVoters,
 }
 
 impl Server {
