@@ -3,6 +3,7 @@
 mod bench;
 mod log_sink;
 mod logging;
+mod recover;
 mod serve;
 mod status;
 
@@ -29,6 +30,8 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Tell how every member of an ensemble is; the exit code says whether all is well.
     Status(status::StatusArgs),
+    /// Let one member go on alone after a majority of the voters was lost for good.
+    Recover(recover::RecoverArgs),
     /// Measure a server: throughput, latency, processor time.
     Bench(bench::BenchArgs),
 }
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(args),
         Command::Status(args) => status::run(&args),
+        Command::Recover(args) => recover::run(args),
         Command::Bench(args) => match bench::run(args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
