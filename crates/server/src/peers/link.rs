@@ -126,8 +126,9 @@ fn learn(mut frame: &[u8], place: &Place, context: &Context) -> Result<(), End> 
     if !own.may_talk_to(facts) {
         return Err(End::Foreign(other_cluster(facts.cluster, own.cluster)));
     }
-    context.roster.learn(place.peer, facts);
-    context.events.up(place.peer, facts.state);
+    if context.roster.learn(place.peer, facts) {
+        context.events.up(place.peer, facts.state);
+    }
     Ok(())
 }
 

@@ -241,11 +241,13 @@ impl Roster {
         outbox.push(frame)
     }
 
-    /// The peer says something else of itself.
-    pub(super) fn learn(&self, peer: u64, facts: Facts) {
-        if let Some(peer) = self.state.lock().peers.get_mut(&peer) {
-            peer.facts = facts;
-        }
+    /// What the peer says of itself; whether that is news.
+    pub(super) fn learn(&self, peer: u64, facts: Facts) -> bool {
+        let mut state = self.state.lock();
+        let Some(peer) = state.peers.get_mut(&peer) else {
+            return false;
+        };
+        std::mem::replace(&mut peer.facts, facts) != facts
     }
 
     /// The peers with an open connection, by id.

@@ -1,1 +1,9 @@
 //! Transports of several members in one process.
+
+mod exchange;
+mod founding;
+mod harness;
+mod images;
+mod proxy;
+mod refusals;
+mod strangers;
