@@ -161,7 +161,7 @@ impl Tree {
             sessions: self.sessions.by_id.len() as u64,
             cluster: self.cluster.clone(),
             ensemble: self.ensemble.clone(),
-            newest_sessions: self.sessions.newest.clone(),
+            newest_sessions: Some(self.sessions.newest.clone()),
         }
     }
 }

@@ -114,7 +114,7 @@ impl Loader {
 
     /// The tree, if the rows are complete and their digest is the one of the state row.
     pub fn finish(self) -> Result<Tree, LoadError> {
-        let (tree, state) = self.assemble()?;
+        let (mut tree, state) = self.assemble()?;
         let counts = [
             ("znodes", tree.nodes.len() as u64, state.znodes),
             ("sessions", tree.sessions.by_id.len() as u64, state.sessions),
@@ -128,13 +128,19 @@ impl Loader {
                 });
             }
         }
-        match tree.digest() == state.digest {
-            true => Ok(tree),
-            false => Err(LoadError::Digest {
+        if tree.digest() != state.digest {
+            return Err(LoadError::Digest {
                 found: tree.digest(),
                 expected: state.digest,
-            }),
+            });
         }
+        if state.newest_sessions.is_none() {
+            let open: Vec<i64> = tree.sessions().map(|(id, _)| id).collect();
+            for id in open {
+                tree.count_opened(id);
+            }
+        }
+        Ok(tree)
     }
 
     /// The tree and the state row, not compared yet.
@@ -175,7 +181,7 @@ impl Loader {
             },
             dirty: Dirty::default(),
         };
-        tree.sessions.newest = state.newest_sessions.clone();
+        tree.sessions.newest = state.newest_sessions.clone().unwrap_or_default();
         tree.link_all(&ids)?;
         tree.sum_up(ids.len())?;
         for &id in &ids {

@@ -36,7 +36,8 @@ pub(crate) struct State {
     pub(crate) sessions: u64,
     pub(crate) cluster: Option<Cluster>,
     pub(crate) ensemble: Option<Ensemble>,
-    pub(crate) newest_sessions: NewestSessions,
+    /// `None` from the oldest layout.
+    pub(crate) newest_sessions: Option<NewestSessions>,
 }
 
 pub(crate) fn put_node_key(out: &mut Vec<u8>, parent: NodeId, name: &[u8]) {
@@ -154,7 +155,11 @@ pub(crate) fn put_state(out: &mut Vec<u8>, state: &State) {
     }
     let config = state.ensemble.as_ref().map(Ensemble::text);
     put_text(out, config.as_deref().unwrap_or_default());
-    let newest: Vec<i64> = state.newest_sessions.ids().collect();
+    let newest: Vec<i64> = state
+        .newest_sessions
+        .iter()
+        .flat_map(NewestSessions::ids)
+        .collect();
     out.extend_from_slice(&(newest.len() as u32).to_be_bytes());
     for id in newest {
         out.extend_from_slice(&id.to_be_bytes());
@@ -186,11 +191,12 @@ pub(crate) fn read_state(value: &[u8]) -> Result<State, BadRow> {
         }),
         _ => return Err(BadRow),
     };
-    let (mut ensemble, mut newest_sessions) = (None, NewestSessions::default());
+    let (mut ensemble, mut newest_sessions) = (None, None);
     if format > FORMAT_MIN {
         ensemble = read_ensemble(row.text()?)?;
+        let newest = newest_sessions.insert(NewestSessions::default());
         for _ in 0..row.u32()? {
-            newest_sessions.opened(row.i64()?);
+            newest.opened(row.i64()?);
         }
     }
     row.end()?;

@@ -207,10 +207,10 @@ fn another_layout_is_refused_by_number() {
     let mut store = sample();
     let state = (Table::Meta, b"state".to_vec());
     let value = store.0.get_mut(&state).expect("a state row");
-    value[1] = 2;
+    value[1] = 3;
     let error = load(&store).err();
-    assert_eq!(error, Some(LoadError::Format(2)));
-    assert!(LoadError::Format(2).to_string().contains("layout 2"));
+    assert_eq!(error, Some(LoadError::Format(3)));
+    assert!(LoadError::Format(3).to_string().contains("layout 3"));
 }
 
 #[test]

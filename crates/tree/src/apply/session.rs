@@ -147,7 +147,8 @@ impl Tree {
         }
     }
 
-    fn count_opened(&mut self, id: i64) {
+    /// Remembers the newest session of each member.
+    pub(crate) fn count_opened(&mut self, id: i64) {
         if let Some(before) = self.sessions.newest.opened(id) {
             let old = before.map_or(0, digest::of_newest_session);
             let new = digest::of_newest_session(id);

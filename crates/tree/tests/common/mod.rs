@@ -8,10 +8,12 @@ use quenda_proto::jute::{Decode, Encode, Reader};
 use quenda_proto::multi::{put_request, put_terminator};
 use quenda_proto::records::{
     Acl, CheckVersionRequest, Create2Response, CreateRequest, CreateResponse, CreateTtlRequest,
-    DeleteRequest, Id, MultiHeader, SetAclRequest, SetDataRequest, SetDataResponse, Stat,
+    DeleteRequest, Id, MultiHeader, ReconfigRequest, SetAclRequest, SetDataRequest,
+    SetDataResponse, Stat,
 };
 use quenda_proto::{ErrorCode, Op};
-use quenda_tree::command::{Command, Origin, Request, Stamp, Switches};
+use quenda_tree::command::{Command, Origin, ReconfigFacts, Request, Stamp, Switches};
+use quenda_tree::ensemble::Ensemble;
 use quenda_tree::{
     AclEntry, Applied, ChangeKind, Changes, CheckpointSink, Counts, Identity, Loader, Session,
     SessionEffect, Table, Tree,
@@ -82,6 +84,11 @@ pub struct Member {
 impl Member {
     /// A founded tree with [`SESSION`] open.
     pub fn new() -> Member {
+        Member::founded("")
+    }
+
+    /// The same with these server lines.
+    pub fn founded(config: &str) -> Member {
         let mut member = Member {
             tree: Tree::new(),
             term: 1,
@@ -90,7 +97,7 @@ impl Member {
         member.apply(&Command::Found {
             cluster: 77,
             secret: SECRET,
-            config: "",
+            config,
         });
         member.open(SESSION);
         member
@@ -122,6 +129,26 @@ impl Member {
             op,
             body,
         }))
+    }
+
+    pub fn reconfig(
+        &mut self,
+        client: &Client,
+        request: &ReconfigRequest<'_>,
+        facts: ReconfigFacts,
+    ) -> Outcome {
+        let mut body = BytesMut::new();
+        request.encode(&mut body);
+        let request = Request {
+            origin: Origin::default(),
+            session: client.session,
+            generation: client.generation,
+            switches: client.switches,
+            identities: client.identities.clone(),
+            op: Op::Reconfig.code(),
+            body: &body,
+        };
+        self.apply(&Command::Reconfig { request, facts })
     }
 
     pub fn send(&mut self, client: &Client, op: Op, record: &impl Encode) -> Outcome {
@@ -457,6 +484,10 @@ pub struct Dump {
     pub sessions: BTreeMap<i64, (i32, u64, Vec<String>)>,
     pub counts: Counts,
     pub last_zxid: i64,
+    /// Text of the configuration.
+    pub config: Option<String>,
+    /// The newest session of each member that has opened one.
+    pub newest: Vec<i64>,
 }
 
 pub fn dump(tree: &Tree) -> Dump {
@@ -483,6 +514,10 @@ pub fn dump(tree: &Tree) -> Dump {
         sessions: tree.sessions().map(session).collect(),
         counts: tree.counts(),
         last_zxid: tree.last_zxid(),
+        config: tree.ensemble().map(Ensemble::text),
+        newest: (0..=0xFF)
+            .filter_map(|member| tree.newest_session(member))
+            .collect(),
     }
 }
 
