@@ -159,14 +159,15 @@ fn reduce(
     checkpoint: CheckpointRow,
 ) -> Result<Manifest, StoreError> {
     let options = options::image(buffers);
-    let families = options::column_families(buffers);
+    let families = options::image_families(buffers);
     let mut db = DB::open_cf_descriptors(&options, folder, families).map_err(rocks)?;
     if checkpoint_row(&db)? != checkpoint {
         return Err(refused("it belongs to another entry than the store"));
     }
     // Dropped whole: the files go with it, and no deletions are left to be read over.
     db.drop_cf(LOG).map_err(rocks)?;
-    db.create_cf(LOG, &options::log(buffers)).map_err(rocks)?;
+    db.create_cf(LOG, &options::image_family(buffers, LOG))
+        .map_err(rocks)?;
     let mut own = WriteBatch::default();
     let raft_meta = read::family(&db, RAFT_META)?;
     for key in [

@@ -79,8 +79,8 @@ pub(super) fn database(
     options
 }
 
-/// For the short life of an image that is being made: nothing is compacted, and what its manifest knows of
-/// write-ahead logs is forgotten, because they are not part of it.
+/// For the short life of an image that is being made: what its manifest knows of write-ahead logs is
+/// forgotten, because they are not part of it.
 pub(super) fn image(buffers: Buffers) -> Options {
     let mut options = database(None, buffers, DBRecoveryMode::PointInTime);
     options.create_if_missing(false);
@@ -91,34 +91,52 @@ pub(super) fn image(buffers: Buffers) -> Options {
     options
 }
 
-/// The log of an image: empty.
-pub(super) fn log(buffers: Buffers) -> Options {
-    log_family(&Cache::new_lru_cache(0), buffers.log)
-}
-
 /// Every column family that is in use.
 pub(super) fn family_names() -> impl Iterator<Item = &'static str> {
     let tables = Table::ALL.into_iter().map(table_name);
     tables.chain([LOG, RAFT_META])
 }
 
+/// The column families of a member's database.
 pub(super) fn column_families(buffers: Buffers) -> Vec<ColumnFamilyDescriptor> {
     let cache = Cache::new_lru_cache(limits::BLOCK_CACHE_BYTES);
-    let state = Table::ALL.into_iter().map(|table| {
-        let size = match table {
-            Table::Nodes => buffers.nodes,
-            Table::Sessions | Table::Acls | Table::Meta => buffers.small,
-        };
-        let mut options = column_family(&cache, size);
-        options.set_compression_type(DBCompressionType::Lz4);
-        ColumnFamilyDescriptor::new(table_name(table), options)
-    });
-    let raft_meta = column_family(&cache, buffers.small);
-    let families = [
-        ColumnFamilyDescriptor::new(LOG, log_family(&cache, buffers.log)),
-        ColumnFamilyDescriptor::new(RAFT_META, raft_meta),
-    ];
-    families.into_iter().chain(state).collect()
+    describe(|name| family(&cache, buffers, name))
+}
+
+/// The same for an image that is being made: its files stay those that its manifest names.
+pub(super) fn image_families(buffers: Buffers) -> Vec<ColumnFamilyDescriptor> {
+    describe(|name| image_family(buffers, name))
+}
+
+/// One family of an image that is being made.
+pub(super) fn image_family(buffers: Buffers, name: &str) -> Options {
+    let mut options = family(&Cache::new_lru_cache(0), buffers, name);
+    options.set_disable_auto_compactions(true);
+    options
+}
+
+fn describe(options: impl Fn(&str) -> Options) -> Vec<ColumnFamilyDescriptor> {
+    family_names()
+        .map(|name| ColumnFamilyDescriptor::new(name, options(name)))
+        .collect()
+}
+
+fn family(cache: &Cache, buffers: Buffers, name: &str) -> Options {
+    match name {
+        LOG => log_family(cache, buffers.log),
+        RAFT_META => column_family(cache, buffers.small),
+        _ => {
+            let is_nodes = name == table_name(Table::Nodes);
+            let size = if is_nodes {
+                buffers.nodes
+            } else {
+                buffers.small
+            };
+            let mut options = column_family(cache, size);
+            options.set_compression_type(DBCompressionType::Lz4);
+            options
+        }
+    }
 }
 
 fn column_family(cache: &Cache, memtable: usize) -> Options {

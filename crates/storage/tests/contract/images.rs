@@ -2,7 +2,7 @@
 
 use quenda_consensus::{HardState, Membership, Recovered};
 use quenda_storage::{
-    Checkpoint, Fault, FaultyStore, ImageInfo, ImageReceiver, RowBatch, Store, StoreError, limits,
+    Checkpoint, Fault, FaultyStore, ImageInfo, ImageReceiver, Store, StoreError, limits,
 };
 use quenda_tree::{CheckpointSink, Table};
 
@@ -461,18 +461,4 @@ fn an_image_that_was_received_whole_outlives_a_crash() {
     leader.crash(0);
     let gone = leader.read_image(12, 0, 0, 1);
     assert!(matches!(gone, Err(StoreError::ImageGone { .. })));
-}
-
-/// Rows enough for several files and pieces.
-pub fn many_rows(count: u32) -> RowBatch {
-    let mut rows = RowBatch::default();
-    let mut value = [0_u8; 180];
-    for key in 0..count {
-        let mut random = crate::common::Random(u64::from(key) * 0x9e37_79b9 + 1);
-        for part in value.chunks_exact_mut(8) {
-            part.copy_from_slice(&random.next().to_be_bytes());
-        }
-        rows.put(Table::Nodes, &key.to_be_bytes(), &value);
-    }
-    rows
 }
