@@ -232,7 +232,22 @@ impl Consensus {
     /// # Errors
     /// See [`StepError`]. The message had no effect; raft's senders repeat what matters.
     pub fn step(&mut self, payload: &[u8]) -> Result<(), StepError> {
+        self.step_message(message::decode(payload)?)
+    }
+
+    /// [`Consensus::step`] for a message whose sender is known to be `from`.
+    ///
+    /// # Errors
+    /// See [`StepError`].
+    pub fn step_from(&mut self, from: u64, payload: &[u8]) -> Result<(), StepError> {
         let message = message::decode(payload)?;
+        match message.from == from {
+            true => self.step_message(message),
+            false => Err(StepError::Unexpected),
+        }
+    }
+
+    fn step_message(&mut self, message: eraftpb::Message) -> Result<(), StepError> {
         if message.to != self.config.id {
             return Err(StepError::Misdirected { to: message.to });
         }

@@ -1,8 +1,9 @@
 //! Committed entries become changes of the tree, events, and replies.
 
-use bytes::BytesMut;
-use quenda_consensus::LogEntry;
+use bytes::{Bytes, BytesMut};
+use quenda_consensus::{EntryKind, LogEntry, MembershipError, conf_context};
 use quenda_frontend::ConnectionId;
+use quenda_proto::ErrorCode;
 use quenda_tree::command::{Batch, Command, CommandError, Stamp};
 use quenda_tree::{Applied, Changes, SessionEffect, Tree};
 
@@ -16,6 +17,28 @@ pub trait Connections {
     /// A session has ended; its connection, if it still has one here, is to be closed.
     /// `expired`: by its timeout, not by the client.
     fn session_closed(&mut self, session: i64, expired: bool);
+    /// A session was resumed on another member; its connection, if it still has one here, is to be closed.
+    fn session_moved(&mut self, session: i64);
+}
+
+/// What applied entries mean to the member, for [`crate::Member::applied`].
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// What happened to sessions, in order.
+    pub(crate) sessions: Vec<SessionEffect>,
+    /// The connections of this member whose commands were applied, in order.
+    pub(crate) own: Vec<u64>,
+    /// (index, digest) behind each entry.
+    pub(crate) samples: Vec<(u64, u64)>,
+}
+
+impl Effects {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.sessions.clear();
+        self.own.clear();
+        self.samples.clear();
+    }
 }
 
 /// A committed entry that this member cannot read. It must stop: going on would make it differ.
@@ -25,7 +48,18 @@ pub struct EntryError {
     /// Index of the entry.
     pub index: u64,
     /// What is wrong.
-    pub cause: CommandError,
+    pub cause: EntryCause,
+}
+
+/// Why an entry cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum EntryCause {
+    /// A command in it is damaged or unknown.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The membership change in it is damaged.
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
 }
 
 /// Applies entries one by one; keeps its buffers from one to the next.
@@ -46,7 +80,9 @@ impl Applier {
         }
     }
 
-    /// Applies one committed entry and appends what it did to sessions.
+    /// Applies one committed entry and appends what it did. True if the entry carries a membership change
+    /// that is to be put into force, with [`crate::Member::apply_membership`], before the next entry: one
+    /// that goes with a reconfiguration falls with it.
     ///
     /// # Errors
     /// The entry is damaged, or of a version that this program does not know.
@@ -55,25 +91,49 @@ impl Applier {
         tree: &mut Tree,
         entry: &LogEntry,
         connections: &mut dyn Connections,
-        effects: &mut Vec<SessionEffect>,
-    ) -> Result<(), EntryError> {
-        let broken = |cause| EntryError {
+        effects: &mut Effects,
+    ) -> Result<bool, EntryError> {
+        let broken = |cause: EntryCause| EntryError {
             index: entry.index,
             cause,
         };
-        if !entry.data.is_empty() {
-            let batch = Batch::open(&entry.data).map_err(broken)?;
-            let stamp = Stamp {
-                term: entry.term,
-                time_ms: batch.time_ms,
-            };
-            for command in batch {
-                let command = command.map_err(broken)?;
-                self.apply_command(tree, stamp, &command, connections, effects);
-            }
-        }
+        let is_change = entry.kind != EntryKind::Normal;
+        let commands = match is_change {
+            true => conf_context(entry).map_err(|error| broken(error.into()))?,
+            false => Some(entry.data.clone()),
+        };
+        let commands = commands.unwrap_or_default();
+        let succeeded = self
+            .apply_commands(tree, entry.term, &commands, connections, effects)
+            .map_err(|error| broken(error.into()))?;
         tree.set_applied_index(entry.index, entry.term);
-        Ok(())
+        effects.samples.push((entry.index, tree.digest()));
+        Ok(is_change && succeeded)
+    }
+
+    /// True if all of them succeeded.
+    fn apply_commands(
+        &mut self,
+        tree: &mut Tree,
+        term: u64,
+        commands: &Bytes,
+        connections: &mut dyn Connections,
+        effects: &mut Effects,
+    ) -> Result<bool, CommandError> {
+        if commands.is_empty() {
+            return Ok(true);
+        }
+        let batch = Batch::open(commands)?;
+        let stamp = Stamp {
+            term,
+            time_ms: batch.time_ms,
+        };
+        let mut succeeded = true;
+        for command in batch {
+            let code = self.apply_command(tree, stamp, &command?, connections, effects);
+            succeeded &= code == ErrorCode::Ok;
+        }
+        Ok(succeeded)
     }
 
     fn apply_command(
@@ -82,8 +142,8 @@ impl Applier {
         stamp: Stamp,
         command: &Command<'_>,
         connections: &mut dyn Connections,
-        effects: &mut Vec<SessionEffect>,
-    ) {
+        effects: &mut Effects,
+    ) -> ErrorCode {
         self.reply.clear();
         self.changes.clear();
         let applied = tree.apply(stamp, command, &mut self.reply, &mut self.changes);
@@ -92,15 +152,26 @@ impl Applier {
         }
         let origin = command.origin();
         if origin.member == self.member && origin.connection != 0 {
+            effects.own.push(origin.connection);
             let connection = ConnectionId(origin.connection);
             connections.complete(tree, connection, &applied, &self.reply);
         }
-        if let SessionEffect::Closed { session } = applied.session {
-            let expired = matches!(command, Command::ExpireSession { .. });
-            connections.session_closed(session, expired);
+        match applied.session {
+            SessionEffect::Closed { session } => {
+                let expired = matches!(command, Command::ExpireSession { .. });
+                connections.session_closed(session, expired);
+            }
+            SessionEffect::Resumed { session, .. } if origin.member != self.member => {
+                connections.session_moved(session);
+            }
+            SessionEffect::None
+            | SessionEffect::Refused
+            | SessionEffect::Opened { .. }
+            | SessionEffect::Resumed { .. } => {}
         }
         if applied.session != SessionEffect::None {
-            effects.push(applied.session);
+            effects.sessions.push(applied.session);
         }
+        applied.code
     }
 }

@@ -4,16 +4,35 @@
 //! core thread owns a [`Member`] and drives it:
 //!
 //! 1. hand over what arrived: commands ([`Member::submit`]), heard sessions ([`Member::touched`]), durable
-//!    log batches ([`Member::persisted`]), ticks ([`Member::tick`]);
-//! 2. take work with [`Member::drive`] until there is none: batches for the log writer, and committed
-//!    entries;
+//!    log batches ([`Member::persisted`]), frames of other members ([`Member::receive`]), ticks
+//!    ([`Member::tick`]);
+//! 2. take [`Work`] with [`Member::drive`] until there is none: batches for the log writer, frames for
+//!    others, and committed entries;
 //! 3. apply those with an [`Applier`] while nobody reads the tree, then report [`Member::applied`].
+//!
+//! Whatever becomes of leaders, a command gets into the log at most once, and never in front of one that
+//! its connection sent earlier: when the fate of what is in flight becomes unknown the member's *era* ends,
+//! and with it every connection that has something in flight.
 
+mod agreement;
 mod applier;
+mod barriers;
+mod forwarding;
+pub mod frame;
 pub mod limits;
 mod member;
+mod outstanding;
+mod peers;
+mod reconcile;
 mod session_tracker;
+mod touches;
+mod view;
+mod work;
 
-pub use applier::{Applier, Connections, EntryError};
-pub use member::{Founding, Member};
+pub use agreement::Difference;
+pub use applier::{Applier, Connections, Effects, EntryCause, EntryError};
+pub use frame::PeerFrameError;
+pub use member::Member;
 pub use session_tracker::SessionTracker;
+pub use view::View;
+pub use work::{Fetch, Founding, Install, Outgoing, PeerReport, PeerState, Service, Setup, Work};

@@ -13,6 +13,8 @@ struct Lease {
     generation: u64,
     timeout_ms: u64,
     deadline_ms: u64,
+    /// The member that heard it last, 0 if none did since this one leads.
+    member: u64,
 }
 
 /// Deadlines of all sessions.
@@ -32,6 +34,7 @@ impl SessionTracker {
             generation,
             timeout_ms,
             deadline_ms,
+            member: 0,
         };
         self.leases.insert(session, lease);
         self.deadlines.insert((deadline_ms, session));
@@ -44,8 +47,15 @@ impl SessionTracker {
         }
     }
 
-    /// A session was heard. Unknown ones are ignored: their end is already in the log.
-    pub fn touch(&mut self, session: i64, now_ms: u64) {
+    /// A member has heard a session. Unknown ones are ignored: their end is already in the log.
+    pub fn touch(&mut self, session: i64, member: u64, now_ms: u64) {
+        if let Some(lease) = self.leases.get_mut(&session) {
+            lease.member = member;
+        }
+        self.prolong(session, now_ms);
+    }
+
+    fn prolong(&mut self, session: i64, now_ms: u64) {
         if let Some(lease) = self.leases.get(&session) {
             let deadline_ms = lease.deadline_ms.max(now_ms + lease.timeout_ms);
             self.set_deadline(session, deadline_ms);
@@ -54,25 +64,25 @@ impl SessionTracker {
 
     /// The sessions whose deadline has passed, with their generations. Each is reported once per timeout,
     /// so that the end of a session is asked for again should the first request be lost. One that
-    /// `is_held_up` is looked at again after [`HELD_UP_MS`]: it is not its client that is silent.
+    /// `is_held_up` on the member that heard it last is looked at again after [`HELD_UP_MS`]: it is not its
+    /// client that is silent.
     pub fn expired(
         &mut self,
         now_ms: u64,
-        mut is_held_up: impl FnMut(i64) -> bool,
+        mut is_held_up: impl FnMut(i64, u64) -> bool,
     ) -> Vec<(i64, u64)> {
         let mut expired = Vec::new();
         while let Some(&(deadline_ms, session)) = self.deadlines.first() {
             if deadline_ms > now_ms {
                 break;
             }
-            if is_held_up(session) {
+            let lease = self.leases.get(&session).copied();
+            if lease.is_some_and(|lease| is_held_up(session, lease.member)) {
                 self.set_deadline(session, now_ms + HELD_UP_MS);
                 continue;
             }
-            if let Some(lease) = self.leases.get(&session) {
-                expired.push((session, lease.generation));
-            }
-            self.touch(session, now_ms);
+            expired.extend(lease.map(|lease| (session, lease.generation)));
+            self.prolong(session, now_ms);
         }
         expired
     }
@@ -116,7 +126,7 @@ impl SessionTracker {
 mod tests {
     use super::*;
 
-    fn nobody(_: i64) -> bool {
+    fn nobody(_: i64, _: u64) -> bool {
         false
     }
 
@@ -125,7 +135,7 @@ mod tests {
         let mut tracker = SessionTracker::default();
         tracker.open(1, 1, 4000, 0);
         tracker.open(2, 5, 4000, 0);
-        tracker.touch(2, 3000);
+        tracker.touch(2, 3, 3000);
         assert_eq!(tracker.expired(3999, nobody), []);
         assert_eq!(tracker.expired(4000, nobody), [(1, 1)]);
         assert_eq!(tracker.expired(6999, nobody), []);
@@ -137,7 +147,8 @@ mod tests {
         let mut tracker = SessionTracker::default();
         tracker.open(1, 1, 4000, 0);
         tracker.open(2, 1, 4000, 0);
-        let first = |session| session == 1;
+        tracker.touch(1, 7, 0);
+        let first = |session, member| (session, member) == (1, 7);
         assert_eq!(tracker.expired(4000, first), [(2, 1)]);
         tracker.close(2);
         assert_eq!(tracker.expired(4000 + HELD_UP_MS, first), []);

@@ -1,0 +1,175 @@
+//! Who leads: what follows for this member when that changes, and how it is made to change.
+
+use bytes::BytesMut;
+use quenda_consensus::{Role, Status};
+use quenda_tree::Tree;
+use quenda_tree::command::Command;
+
+use super::Member;
+use crate::limits::{
+    ELECTION_ATTEMPTS, ELECTION_DELAY_TICKS, ELECTION_SPACING_TICKS, LEADER_SILENT_MS,
+};
+use crate::session_tracker::SessionTracker;
+use crate::view::{Turn, View};
+use crate::work::Founding;
+
+/// An election without waiting for the timeout: the leader's process is known to be gone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FastElection {
+    tick: u64,
+    attempts: u32,
+}
+
+impl Member {
+    /// Looks at who leads. To be called before anything is sent.
+    pub(super) fn follow_view(&mut self) {
+        let status = self.consensus.status();
+        if status.role != Role::Leader {
+            self.leading_since = None;
+            self.log_queue = BytesMut::new();
+        }
+        match self.views.follow(view_of(&status), self.now_ms) {
+            Turn::Same | Turn::Leaderless => {}
+            Turn::New(view) => self.turn_to(view),
+            Turn::Lost => {
+                self.serving = false;
+                if !self.queue.is_empty() || !self.outstanding.is_empty() {
+                    self.abandon();
+                }
+            }
+        }
+    }
+
+    fn turn_to(&mut self, view: View) {
+        self.fast_election = None;
+        if view.leader == self.id {
+            self.open_log_queue();
+            self.intake.lead(view.term);
+            self.reconfig_index = 0;
+        }
+        self.forwarder.start(view.term, self.era);
+        // Nothing was sent in this view yet: it went to an earlier leader, and may be lost.
+        if !self.outstanding.is_empty() {
+            self.abandon();
+        }
+        self.barriers.restart();
+        self.reporter.restart();
+    }
+
+    /// Nobody knows the fate of what is in flight: it is given up, and those who wait for it are closed.
+    pub(super) fn abandon(&mut self) {
+        self.era += 1;
+        self.abandoned = Some(self.era);
+        self.queue = BytesMut::new();
+        self.outstanding.clear();
+        self.barriers.abandon();
+        self.passed.clear();
+        let term = self.views.current().map_or(0, |view| view.term);
+        self.forwarder.start(term, self.era);
+    }
+
+    /// A new leader that knows everything committed grants every session its full timeout, and founds
+    /// the cluster if there is none.
+    pub(super) fn take_over(&mut self, tree: &Tree) {
+        let status = self.consensus.status();
+        if status.role != Role::Leader {
+            self.leading_since = None;
+            return;
+        }
+        let complete = status.committed_in_term && status.applied == status.commit;
+        if self.leading_since == Some(status.term) || !complete {
+            return;
+        }
+        self.leading_since = Some(status.term);
+        self.tracker = SessionTracker::default();
+        for (session, state) in tree.sessions() {
+            self.track(session, state);
+        }
+        if tree.cluster().is_none() {
+            let Founding {
+                cluster,
+                secret,
+                config,
+            } = self.founding.clone();
+            self.submit_command(&Command::Found {
+                cluster,
+                secret,
+                config: &config,
+            });
+        }
+    }
+
+    /// A leader that was removed, or that is silent towards a member that starts no elections, is gone.
+    pub(super) fn miss_leader(&mut self) {
+        let Some(view) = self.views.current() else {
+            return;
+        };
+        if view.leader == self.id {
+            return;
+        }
+        let heard = self.peers.get(view.leader).and_then(|peer| peer.heard_ms);
+        let silent = heard.is_some_and(|heard| self.now_ms >= heard + LEADER_SILENT_MS);
+        if silent {
+            self.consensus.forget_leader();
+        }
+    }
+
+    /// The process of another member has closed its connection, or is unreachable at its port.
+    pub fn peer_lost(&mut self, peer: u64) {
+        self.peers.entry(peer).up = false;
+        self.consensus.report_unreachable(peer);
+        if self.consensus.status().leader != Some(peer) {
+            return;
+        }
+        self.consensus.forget_leader();
+        let voters = self.membership.voters.iter();
+        let mut heirs = voters.filter(|id| **id != peer);
+        if let Some(rank) = heirs.position(|id| *id == self.id) {
+            let tick = self.tick + ELECTION_DELAY_TICKS + ELECTION_SPACING_TICKS * rank as u64;
+            self.fast_election = Some(FastElection { tick, attempts: 0 });
+        }
+    }
+
+    pub(super) fn elect_fast(&mut self) {
+        let Some(election) = self.fast_election else {
+            return;
+        };
+        if self.consensus.status().leader.is_some() {
+            self.fast_election = None;
+        } else if self.tick >= election.tick {
+            self.consensus.campaign();
+            let attempts = election.attempts + 1;
+            let voters = self.membership.voters.len() as u64;
+            let tick = self.tick + ELECTION_SPACING_TICKS * voters;
+            self.fast_election =
+                (attempts < ELECTION_ATTEMPTS).then_some(FastElection { tick, attempts });
+        }
+    }
+
+    /// Hands the leadership to the voter that has the most of the log. False if this member does not lead,
+    /// or there is nobody to take it. Nothing is proposed until it is done, or has failed.
+    pub fn transfer_leadership(&mut self) -> bool {
+        if !self.consensus.is_leader() {
+            return false;
+        }
+        let peers = self.consensus.peers();
+        let heirs = peers.iter().filter(|peer| {
+            let live = self.peers.is_live(peer.id, self.now_ms);
+            peer.id != self.id && self.membership.voters.contains(&peer.id) && live
+        });
+        // The first of several that have as much.
+        let heir = heirs.max_by_key(|peer| (peer.matched, std::cmp::Reverse(peer.id)));
+        let heir = heir.map(|peer| peer.id);
+        if let Some(heir) = heir {
+            self.consensus.transfer_leadership(heir);
+        }
+        heir.is_some()
+    }
+}
+
+fn view_of(status: &Status) -> Option<View> {
+    status.leader.map(|leader| View {
+        term: status.term,
+        leader,
+    })
+}

@@ -1,0 +1,127 @@
+//! What a member tells its host about itself and the others.
+
+use quenda_consensus::{Membership, Role, Status};
+
+use super::Member;
+use crate::agreement::Difference;
+use crate::session_tracker::SessionTracker;
+use crate::view::View;
+use crate::work::{PeerReport, PeerState, Service};
+
+impl Member {
+    /// Whether this member serves clients.
+    pub fn service(&self) -> Service {
+        if self.is_removed() {
+            Service::Removed
+        } else if self.is_alarmed() {
+            Service::Alarmed
+        } else if self.serving {
+            Service::Serving
+        } else {
+            Service::NoLeader
+        }
+    }
+
+    /// Whether this member leads and knows everything that was committed before it did.
+    pub fn is_serving_leader(&self) -> bool {
+        self.leading_since.is_some() && self.consensus.is_leader()
+    }
+
+    /// The leader and its term, if there is one.
+    pub fn view(&self) -> Option<View> {
+        self.views.current()
+    }
+
+    /// Where consensus stands.
+    pub fn status(&self) -> Status {
+        self.consensus.status()
+    }
+
+    /// The membership in force.
+    pub fn membership(&self) -> Membership {
+        self.membership.clone()
+    }
+
+    /// What this member says about itself in handshakes.
+    pub fn peer_state(&self) -> PeerState {
+        match self.consensus.is_joining() {
+            true => PeerState::Joining,
+            false => PeerState::Member,
+        }
+    }
+
+    /// How this member's state differs from that of the others, if it does.
+    pub fn difference(&self) -> Option<Difference> {
+        self.agreement.difference()
+    }
+
+    /// The leases of the sessions; meaningful on a leader.
+    pub fn tracker(&self) -> &SessionTracker {
+        &self.tracker
+    }
+
+    /// All members, this one among them, by id.
+    pub fn peers(&self) -> Vec<PeerReport> {
+        let members = self.membership.members();
+        members.into_iter().map(|id| self.report(id)).collect()
+    }
+
+    fn report(&self, id: u64) -> PeerReport {
+        let status = self.consensus.status();
+        let progress = self.consensus.peers();
+        let progress = progress.iter().find(|peer| peer.id == id);
+        let own = id == self.id;
+        let peer = self.peers.get(id);
+        let standing = peer.map(|peer| peer.standing.clone()).unwrap_or_default();
+        let applied = if own {
+            status.applied
+        } else {
+            standing.applied
+        };
+        let heard = peer.and_then(|peer| peer.heard_ms);
+        let fetching = match own {
+            true => self.snapshots.index(),
+            false => standing.fetching,
+        };
+        let leads = status.leader == Some(id);
+        PeerReport {
+            id,
+            role: match (own, leads) {
+                (true, _) => status.role,
+                (false, true) => Role::Leader,
+                (false, false) => Role::Follower,
+            },
+            voter: self.membership.votes(id),
+            matched: match own {
+                true => Some(status.persisted),
+                false => progress.map(|peer| peer.matched),
+            },
+            applied,
+            zxid: if own { self.zxid } else { standing.zxid },
+            digest: match own {
+                true => self.agreement.newest(),
+                false => standing.samples.iter().max().copied(),
+            },
+            lag: status.applied.saturating_sub(applied),
+            heard_ms_ago: match own {
+                true => Some(0),
+                false => heard.map(|heard| self.now_ms.saturating_sub(heard)),
+            },
+            fetching: Some(fetching).filter(|index| *index != 0),
+        }
+    }
+
+    pub(super) fn is_alarmed(&self) -> bool {
+        self.agreement.difference().is_some()
+    }
+
+    /// Whether this member is no part of the ensemble: by its own knowledge, or by what others know who have
+    /// newer entries.
+    pub(super) fn is_removed(&self) -> bool {
+        if self.consensus.is_joining() {
+            return false;
+        }
+        let dismissed = self.dismissed_at > self.consensus.status().applied;
+        dismissed || !self.membership.contains(self.id)
+    }
+}

@@ -1,0 +1,328 @@
+//! How the membership follows the configuration: step by step, and never so that the quorum would be lost.
+//!
+//! The configuration says who shall vote; raft's membership says who does. New voters come in as learners
+//! and are promoted when they have caught up; a voter that lost its data is taken out and comes in again;
+//! voters go only while a majority of those that stay is live.
+
+use quenda_consensus::{Membership, MembershipChange};
+use quenda_tree::ensemble::Ensemble;
+
+/// What the leader knows of a member at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// It was heard lately.
+    pub live: bool,
+    /// It has nearly the whole log.
+    pub caught_up: bool,
+    /// It is part of the membership but has lost its data.
+    pub wiped: bool,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// These changes, as one.
+    Change(Vec<MembershipChange>),
+    /// The leader shall not stay a voter: this member has to lead first.
+    HandOver(u64),
+}
+
+/// A leader that looks at its ensemble.
+pub struct Plan<'a, F: Fn(u64) -> Facts> {
+    /// The leader.
+    pub leader: u64,
+    /// The membership in force.
+    pub membership: &'a Membership,
+    /// The configuration that it shall become.
+    pub ensemble: &'a Ensemble,
+    /// What is known of each member; of the leader itself nothing is asked.
+    pub facts: F,
+}
+
+impl<F: Fn(u64) -> Facts> Plan<'_, F> {
+    /// The next step; `None` when the membership is as configured, or has to wait.
+    pub fn next(&self) -> Option<Step> {
+        if let Some(wiped) = self.wiped() {
+            return Some(Step::Change(vec![MembershipChange::Remove(wiped)]));
+        }
+        if let Some(change) = self.arrivals().next().or_else(|| self.promotion()) {
+            return Some(Step::Change(vec![change]));
+        }
+        let departures = self.departures();
+        if !departures.is_empty() {
+            return Some(Step::Change(departures));
+        }
+        let stays = self
+            .ensemble
+            .server(self.leader)
+            .is_some_and(|server| !server.observer);
+        let successor = self.successor().filter(|_| !stays && !self.awaits_voters());
+        successor.map(Step::HandOver)
+    }
+
+    /// What of the configuration can be put into force at once, together with it.
+    pub fn at_once(&self) -> Vec<MembershipChange> {
+        let mut changes: Vec<MembershipChange> = self.arrivals().collect();
+        changes.extend(self.departures());
+        changes
+    }
+
+    /// Whether a majority of the configured voters is live and holds the leader's log; `is_up` tells of
+    /// members that are not in the membership yet.
+    pub fn is_quorum_synced(&self, is_up: impl Fn(u64) -> bool) -> bool {
+        let ready = |id: u64| {
+            if id == self.leader {
+                return true;
+            }
+            if !self.membership.contains(id) {
+                return is_up(id);
+            }
+            let facts = (self.facts)(id);
+            facts.live && (facts.caught_up || !self.membership.votes(id))
+        };
+        let voters: Vec<u64> = self.ensemble.voters().map(|server| server.id).collect();
+        let count = voters.iter().filter(|id| ready(**id)).count();
+        2 * count > voters.len()
+    }
+
+    /// The voter that is to lead when the leader goes: one that stays, and has the most of the log.
+    fn successor(&self) -> Option<u64> {
+        let voters = self.membership.voters.iter().copied();
+        voters
+            .filter(|id| *id != self.leader && self.is_configured_voter(*id))
+            .find(|id| {
+                let facts = (self.facts)(*id);
+                facts.live && facts.caught_up && !facts.wiped
+            })
+    }
+
+    fn wiped(&self) -> Option<u64> {
+        let mut members = self.membership.members().into_iter();
+        members.find(|id| {
+            let lost = *id != self.leader && (self.facts)(*id).wiped;
+            lost && (!self.membership.votes(*id) || self.can_do_without(&[*id]))
+        })
+    }
+
+    /// Configured members that are not in the membership.
+    fn arrivals(&self) -> impl Iterator<Item = MembershipChange> + '_ {
+        let servers = self.ensemble.servers();
+        servers
+            .filter(|server| !self.membership.contains(server.id))
+            .map(|server| MembershipChange::AddLearner(server.id))
+    }
+
+    /// A learner that shall vote, and can.
+    fn promotion(&self) -> Option<MembershipChange> {
+        let mut learners = self.membership.learners.iter().copied();
+        let ready = learners.find(|id| {
+            let facts = (self.facts)(*id);
+            self.is_configured_voter(*id) && facts.live && facts.caught_up && !facts.wiped
+        });
+        ready.map(MembershipChange::AddVoter)
+    }
+
+    /// Members that shall not be what they are any more, but for the leader. Voters stay as long as voters
+    /// that shall take their place are on their way, so that there are never fewer copies than there were.
+    fn departures(&self) -> Vec<MembershipChange> {
+        let others = self.membership.members().into_iter();
+        let others = others.filter(|id| *id != self.leader);
+        let (voters, learners): (Vec<u64>, Vec<u64>) =
+            others.partition(|id| self.membership.votes(*id));
+        let mut changes: Vec<MembershipChange> = learners
+            .into_iter()
+            .filter(|id| self.ensemble.server(*id).is_none())
+            .map(MembershipChange::Remove)
+            .collect();
+        let leaving: Vec<u64> = voters
+            .into_iter()
+            .filter(|id| !self.is_configured_voter(*id))
+            .collect();
+        if leaving.is_empty() || self.awaits_voters() || !self.can_do_without(&leaving) {
+            return changes;
+        }
+        changes.extend(leaving.into_iter().map(|id| self.departure(id)));
+        changes
+    }
+
+    fn departure(&self, id: u64) -> MembershipChange {
+        match self.ensemble.server(id) {
+            Some(_) => MembershipChange::AddLearner(id),
+            None => MembershipChange::Remove(id),
+        }
+    }
+
+    /// Whether configured voters do not vote yet although they are there.
+    fn awaits_voters(&self) -> bool {
+        let mut voters = self.ensemble.voters();
+        voters.any(|server| {
+            !self.membership.voters.contains(&server.id) && (self.facts)(server.id).live
+        })
+    }
+
+    /// Whether a majority of the voters without these is live.
+    fn can_do_without(&self, leaving: &[u64]) -> bool {
+        let staying = self.membership.voters.iter().copied();
+        let staying: Vec<u64> = staying.filter(|id| !leaving.contains(id)).collect();
+        let live = |id: &&u64| {
+            let facts = (self.facts)(**id);
+            **id == self.leader || (facts.live && !facts.wiped)
+        };
+        2 * staying.iter().filter(live).count() > staying.len()
+    }
+
+    fn is_configured_voter(&self, id: u64) -> bool {
+        let server = self.ensemble.server(id);
+        server.is_some_and(|server| !server.observer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use MembershipChange::{AddLearner, AddVoter, Remove};
+    use quenda_tree::ensemble::Server;
+
+    const GOOD: Facts = Facts {
+        live: true,
+        caught_up: true,
+        wiped: false,
+    };
+    const DOWN: Facts = Facts {
+        live: false,
+        caught_up: false,
+        wiped: false,
+    };
+    const WIPED: Facts = Facts {
+        live: true,
+        caught_up: false,
+        wiped: true,
+    };
+
+    fn ensemble(voters: &[u64], observers: &[u64]) -> Ensemble {
+        let line = |id: &u64, role: &str| {
+            let value = format!("h{id}:1:2:{role};3");
+            Server::parse(&id.to_string(), &value).expect("a server line")
+        };
+        let voters = voters.iter().map(|id| line(id, "participant"));
+        let observers = observers.iter().map(|id| line(id, "observer"));
+        Ensemble::new(0, voters.chain(observers))
+    }
+
+    fn membership(voters: &[u64], learners: &[u64]) -> Membership {
+        Membership {
+            learners: learners.to_vec(),
+            ..Membership::of_voters(voters.iter().copied())
+        }
+    }
+
+    fn next(membership: &Membership, ensemble: &Ensemble, facts: &[(u64, Facts)]) -> Option<Step> {
+        plan(membership, ensemble, facts).next()
+    }
+
+    fn plan<'a>(
+        membership: &'a Membership,
+        ensemble: &'a Ensemble,
+        facts: &'a [(u64, Facts)],
+    ) -> Plan<'a, impl Fn(u64) -> Facts + 'a> {
+        Plan {
+            leader: 1,
+            membership,
+            ensemble,
+            facts: |id| {
+                let known = facts.iter().find(|(member, _)| *member == id);
+                known.map_or(GOOD, |(_, facts)| *facts)
+            },
+        }
+    }
+
+    fn change(change: MembershipChange) -> Option<Step> {
+        Some(Step::Change(vec![change]))
+    }
+
+    #[test]
+    fn a_membership_that_is_as_configured_stays() {
+        let wanted = ensemble(&[1, 2, 3], &[4]);
+        assert_eq!(next(&membership(&[1, 2, 3], &[4]), &wanted, &[]), None);
+    }
+
+    #[test]
+    fn new_voters_come_as_learners_and_vote_when_they_have_caught_up() {
+        let wanted = ensemble(&[1, 2, 3], &[]);
+        let step = next(&membership(&[1], &[]), &wanted, &[]);
+        assert_eq!(step, change(AddLearner(2)));
+        let step = next(&membership(&[1], &[2]), &wanted, &[]);
+        assert_eq!(step, change(AddLearner(3)));
+        let both = membership(&[1], &[2, 3]);
+        assert_eq!(next(&both, &wanted, &[(2, DOWN)]), change(AddVoter(3)));
+        assert_eq!(next(&both, &wanted, &[(2, DOWN), (3, DOWN)]), None);
+    }
+
+    #[test]
+    fn voters_go_when_those_that_stay_have_a_live_majority() {
+        let wanted = ensemble(&[1, 2], &[]);
+        let now = membership(&[1, 2, 3], &[]);
+        assert_eq!(next(&now, &wanted, &[(3, DOWN)]), change(Remove(3)));
+        assert_eq!(next(&now, &wanted, &[(2, DOWN)]), None);
+    }
+
+    #[test]
+    fn voters_are_replaced_only_when_the_new_ones_vote() {
+        let wanted = ensemble(&[1, 4, 5], &[]);
+        let now = membership(&[1, 2, 3], &[]);
+        assert_eq!(
+            plan(&now, &wanted, &[]).at_once(),
+            [AddLearner(4), AddLearner(5)]
+        );
+        let step = next(&membership(&[1, 2, 3, 4, 5], &[]), &wanted, &[]);
+        assert_eq!(step, Some(Step::Change(vec![Remove(2), Remove(3)])));
+        // A new one that is not there is not waited for.
+        assert_eq!(
+            plan(&now, &wanted, &[(4, DOWN), (5, DOWN)]).at_once(),
+            [AddLearner(4), AddLearner(5), Remove(2), Remove(3)]
+        );
+    }
+
+    #[test]
+    fn the_leader_hands_over_before_it_goes() {
+        let wanted = ensemble(&[2, 3], &[]);
+        let now = membership(&[1, 2, 3], &[]);
+        assert_eq!(next(&now, &wanted, &[]), Some(Step::HandOver(2)));
+        let step = next(&now, &wanted, &[(2, DOWN)]);
+        assert_eq!(step, Some(Step::HandOver(3)));
+    }
+
+    #[test]
+    fn voters_become_observers_and_observers_go() {
+        let wanted = ensemble(&[1, 2], &[3]);
+        let now = membership(&[1, 2, 3], &[4]);
+        assert_eq!(
+            next(&now, &wanted, &[]),
+            Some(Step::Change(vec![Remove(4), AddLearner(3)]))
+        );
+    }
+
+    #[test]
+    fn a_voter_without_its_data_goes_and_comes_back() {
+        let wanted = ensemble(&[1, 2, 3], &[]);
+        let now = membership(&[1, 2, 3], &[]);
+        assert_eq!(next(&now, &wanted, &[(3, WIPED)]), change(Remove(3)));
+        assert_eq!(next(&now, &wanted, &[(3, WIPED), (2, DOWN)]), None);
+        let step = next(&membership(&[1, 2], &[]), &wanted, &[]);
+        assert_eq!(step, change(AddLearner(3)));
+    }
+
+    #[test]
+    fn the_quorum_of_what_is_asked_for_must_be_there() {
+        let now = membership(&[1, 2, 3], &[]);
+        let none = |_: u64| false;
+        let four = ensemble(&[1, 2, 3, 4], &[]);
+        assert!(plan(&now, &four, &[]).is_quorum_synced(none));
+        assert!(!plan(&now, &four, &[(2, DOWN)]).is_quorum_synced(none));
+        assert!(plan(&now, &four, &[(2, DOWN)]).is_quorum_synced(|id| id == 4));
+        let two = ensemble(&[1, 2], &[]);
+        assert!(!plan(&now, &two, &[(2, DOWN)]).is_quorum_synced(none));
+        let alone = membership(&[1], &[]);
+        assert!(!plan(&alone, &two, &[]).is_quorum_synced(none));
+    }
+}
