@@ -79,11 +79,11 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member as it was left.
-    pub fn new(setup: Setup) -> Member {
+    /// A member as it was left; `tree` is the state that was loaded.
+    pub fn new(setup: Setup, tree: &Tree) -> Member {
         let id = setup.consensus.status().id;
         let membership = setup.consensus.membership();
-        Member {
+        let mut member = Member {
             id,
             consensus: setup.consensus,
             membership,
@@ -116,7 +116,9 @@ impl Member {
             snapshots: Snapshots::default(),
             fast_election: None,
             dismissed_at: 0,
-        }
+        };
+        member.learn(tree);
+        member
     }
 
     /// A member that needs nobody else's vote leads at once instead of after a timeout. Nothing happens on
