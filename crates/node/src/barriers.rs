@@ -50,10 +50,18 @@ impl Barriers {
 
     /// Whether the member's own barrier is on its way.
     pub fn has_gate(&self) -> bool {
+        self.all().any(|waiter| *waiter == Waiter::Gate)
+    }
+
+    /// How many connections wait.
+    pub fn connections(&self) -> usize {
+        self.all().filter(|waiter| **waiter != Waiter::Gate).count()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Waiter> {
         let asked = self.asked.iter().flat_map(|asked| &asked.waiters);
         let known = self.known.values().flatten();
-        let mut all = self.waiting.iter().chain(asked).chain(known);
-        all.any(|waiter| *waiter == Waiter::Gate)
+        self.waiting.iter().chain(asked).chain(known)
     }
 
     /// The context of a read index that is to be asked for now, on behalf of all who wait.
@@ -133,6 +141,7 @@ mod tests {
         assert_eq!(barriers.next(), None);
         barriers.wait(Connection(1));
         barriers.wait(Connection(2));
+        assert_eq!(barriers.connections(), 2);
         let context = barriers.next().expect("two wait");
         barriers.asked(0);
         barriers.wait(Connection(3));

@@ -55,6 +55,11 @@ impl Member {
         self.agreement.difference()
     }
 
+    /// How many connections of this member wait for a barrier.
+    pub fn pending_barriers(&self) -> usize {
+        self.barriers.connections()
+    }
+
     /// The leases of the sessions; meaningful on a leader.
     pub fn tracker(&self) -> &SessionTracker {
         &self.tracker
