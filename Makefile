@@ -30,7 +30,8 @@ build-deps: ## Install what the build needs and the machine lacks (Debian)
 .PHONY: test
 test: build-deps check unit build ## Every test; the long suites in bounded form
 	integration/install
-	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter zkcli field-reports differential kazoo
+	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter zkcli field-reports differential kazoo kazoo-ensemble \
+		failover-bounded rolling-bounded chaos-bounded
 
 .PHONY: check
 check: build-deps ## Format, lints, generated code, crate levels
@@ -45,6 +46,11 @@ unit: build-deps ## Tests of the crates
 .PHONY: kazoo
 kazoo: ## kazoo's own suite against one member
 	integration/kazoo/run
+
+.PHONY: kazoo-ensemble
+kazoo-ensemble: ## kazoo's own suite against three members, and parts of it with an observer
+	integration/kazoo/run --members 3
+	integration/kazoo/run --members 3 --observer 3 -k 'TestReconfig or TestClient or TestReadOnlyMode or KazooLockTests'
 
 .PHONY: zkcli
 zkcli: ## zkCli and cli_mt sessions
@@ -69,6 +75,30 @@ crash-bounded:
 .PHONY: crash
 crash: build ## The kill -9 loop, at least 100 kills
 	integration/crash/run --kills 200
+
+.PHONY: chaos-bounded
+chaos-bounded:
+	integration/chaos/run --bounded
+
+.PHONY: chaos
+chaos: build ## Real members cut apart, killed, stopped, on slow and full disks while real clients use them (40 minutes, root)
+	integration/chaos/run
+
+.PHONY: failover-bounded
+failover-bounded:
+	integration/failover/run --kills 5
+
+.PHONY: failover
+failover: build ## From the kill of a leader to the next acknowledged write, 25 times
+	integration/failover/run --kills 25
+
+.PHONY: rolling-bounded
+rolling-bounded:
+	integration/rolling/run --rounds 1
+
+.PHONY: rolling
+rolling: build ## Rolling restarts and changes of three members under load
+	integration/rolling/run
 
 .PHONY: fuzz-bounded
 fuzz-bounded:

@@ -5,12 +5,23 @@ import threading
 import time
 
 import pytest
-
 from integration.field_reports.ensembles import numbers, resumed
 from integration.lib.tamper import Tamper
 from integration.lib.trees import assert_same
 from integration.lib.zkwire import (
-    EV, FLAG, OP, Closed, Conn, Refused, connect_request, create, eventually, four_letter, read, set_data, tcp,
+    EV,
+    FLAG,
+    OP,
+    Closed,
+    Conn,
+    Refused,
+    connect_request,
+    create,
+    eventually,
+    four_letter,
+    read,
+    set_data,
+    tcp,
 )
 
 ELECTION_SECONDS = 5.0  # more than one election of either server takes with the tests' ticks

@@ -22,10 +22,11 @@ class QuendaServer(ServerProcess):
     """One Quenda member on `data_dir`. `args` are appended to the command line."""
 
     name = "quenda"
+    binary = None  # another one than the usual
 
     def __init__(self, data_dir, extra_cfg=None, env=None, port=None, args=()):
         super().__init__(data_dir, extra_cfg, env, port)
         self.args = list(args)
 
     def command(self):
-        return [str(quenda_binary()), "serve", "--config", str(self.cfg_path), *self.args]
+        return [str(self.binary or quenda_binary()), "serve", "--config", str(self.cfg_path), *self.args]

@@ -13,12 +13,12 @@ import tempfile
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
+sys.path.insert(0, str(HERE.parents[1]))
 sys.dont_write_bytecode = True
 
 from integration.lib import zkwire  # noqa: E402
+from integration.lib.shell import Shell  # noqa: E402
 from integration.lib.target import TARGET, build_server  # noqa: E402
-from shell import Shell  # noqa: E402
 
 CONFIGURATION = {
     "extendedTypesEnabled": "true",

@@ -3,9 +3,8 @@
 import subprocess
 
 import pytest
-
+from integration.lib.shell import Shell
 from integration.lib.zkwire import Conn
-from shell import Shell
 
 STAT = (r"cZxid = 0x[0-9a-f]+\n", "ctime = ", "mZxid = 0x", "mtime = ", "pZxid = 0x", "cversion = ", "dataVersion = ",
         "aclVersion = ", "ephemeralOwner = 0x", "dataLength = ", "numChildren = ")

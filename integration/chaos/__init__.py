@@ -1,0 +1,1 @@
+"""Real processes under faults, real clients at work, and checkers for what the clients have seen."""

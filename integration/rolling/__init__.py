@@ -1,0 +1,1 @@
+"""Members restarted and changed one by one under load."""
