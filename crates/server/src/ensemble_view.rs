@@ -53,8 +53,9 @@ impl EnsembleView {
     /// Takes what `member` knows now.
     pub fn refresh(&mut self, member: &Member, now_ms: u64) {
         let status = member.status();
+        let since = self.leads_since_ms.filter(|_| self.term == status.term);
         let leads = member.is_serving_leader();
-        self.leads_since_ms = leads.then(|| self.leads_since_ms.unwrap_or(now_ms));
+        self.leads_since_ms = leads.then(|| since.unwrap_or(now_ms));
         self.term = status.term;
         self.leader = status.leader;
         self.campaigning = matches!(status.role, Role::Candidate | Role::PreCandidate);
@@ -70,6 +71,7 @@ impl EnsembleView {
         self.membership = member.membership();
         self.peers = member.peers();
         self.peers.retain(|peer| peer.id != status.id);
+        self.pending_syncs = member.pending_barriers() as u64;
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use bytes::BytesMut;
 use quenda_consensus::{HardState, LogEntry, Membership, Recovered};
 use quenda_frontend::ConnectionId;
-use quenda_node::{Applier, Connections, EntryError};
+use quenda_node::{Applier, Connections, Effects, EntryError};
 use quenda_storage::{
     Checkpoint, OpenError, OpenOptions, RocksStore, RowBatch, StoreError, StoreLook, load_tree,
 };
@@ -234,7 +234,7 @@ fn last_entry(recovered: &Recovered) -> (u64, u64) {
 
 fn apply(member: u64, tree: &mut Tree, entries: &[&LogEntry]) -> Result<(), EntryError> {
     let mut applier = Applier::new(member);
-    let mut effects = Vec::new();
+    let mut effects = Effects::default();
     for entry in entries {
         applier.apply(tree, entry, &mut Nobody, &mut effects)?;
     }
