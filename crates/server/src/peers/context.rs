@@ -66,18 +66,14 @@ impl Context {
         let Left::Empty { connected } = left else {
             return;
         };
-        match place.direction {
-            Direction::Dialed => {
-                self.events.unreachable(peer);
-                if matches!(end, End::Closed) && !connected {
-                    self.events.lost(peer);
-                }
-            }
-            Direction::Accepted => {
-                if matches!(end, End::Closed) {
-                    self.events.lost(peer);
-                }
-            }
+        let is_dialed = place.direction == Direction::Dialed;
+        if is_dialed {
+            self.events.unreachable(peer);
+        }
+        // The peer's own connection says it first; ours says it when there is no other.
+        let tells_of_process = !is_dialed || !connected;
+        if matches!(end, End::Closed) && tells_of_process && self.roster.mourn(peer) {
+            self.events.lost(peer);
         }
     }
 }

@@ -18,13 +18,6 @@ pub struct Delivery {
     pub(super) _room: Option<OwnedSemaphorePermit>,
 }
 
-impl Delivery {
-    /// Bytes of the frames.
-    pub fn bytes(&self) -> usize {
-        self.frames.iter().map(Bytes::len).sum()
-    }
-}
-
 /// What the transport tells the member. None of it may block.
 pub trait PeerEvents: Send + Sync {
     /// Frames have come.

@@ -154,7 +154,12 @@ impl Dialer {
             }
         }
         let mut worst = None;
-        for address in &self.known {
+        // Nobody lives at the address that stands for all of a machine's own.
+        let elsewhere = self
+            .known
+            .iter()
+            .filter(|known| !known.ip().is_unspecified());
+        for address in elsewhere {
             match self.try_address(*address, channel, context).await {
                 Ok(connected) => return Ok(connected),
                 Err(error) => {
@@ -164,7 +169,10 @@ impl Dialer {
                 }
             }
         }
-        let nothing = std::io::Error::new(ErrorKind::NotFound, "its names have no address");
+        let nothing = std::io::Error::new(
+            ErrorKind::NotFound,
+            "its server line names no address that leads to it",
+        );
         Err(worst.unwrap_or(DialError::Resolve(nothing)))
     }
 

@@ -166,7 +166,7 @@ impl Hello {
             Verdict::OtherServers => {
                 "its configured servers differ from ours, and no cluster is founded yet".to_owned()
             }
-            Verdict::OwnId => "it has this member's own id; check its myid".to_owned(),
+            Verdict::OwnId => own_id(self.about.incarnation == own.incarnation),
             Verdict::OlderProcess => {
                 "a process that was started later is already connected as that member; check for two servers \
                  with one myid"
@@ -235,9 +235,7 @@ impl Answer {
             Verdict::OtherServers => {
                 "its configured servers differ from ours, and no cluster is founded yet".to_owned()
             }
-            Verdict::OwnId => {
-                "it has this member's own id; check myid on both servers".to_owned()
-            }
+            Verdict::OwnId => own_id(self.about.incarnation == own.incarnation),
             Verdict::OlderProcess => {
                 "it is connected to a process of this member that was started later; check for two servers with \
                  one myid"
@@ -257,6 +255,16 @@ fn judge_about(own: &About, other: &About) -> Verdict {
         return Verdict::OtherServers;
     }
     Verdict::Accepted
+}
+
+/// What is said of a peer with this member's id, which may be this very process.
+fn own_id(is_itself: bool) -> String {
+    let text = if is_itself {
+        "the address in its server line leads to this member itself"
+    } else {
+        "it has this member's own id; check myid on both servers"
+    };
+    text.to_owned()
 }
 
 /// What is said of two members of different clusters.

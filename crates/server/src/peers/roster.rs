@@ -80,6 +80,8 @@ struct Peer {
     accepted_turn: Arc<AsyncMutex<()>>,
     room: Arc<Semaphore>,
     facts: Facts,
+    /// The end of its process was told, and nothing came from it since.
+    mourned: bool,
     /// Tells the dialer that the peer is there.
     here: Arc<Notify>,
 }
@@ -104,6 +106,7 @@ impl Default for Peer {
                 cluster: 0,
                 state: PeerState::Fresh,
             },
+            mourned: false,
             here: Arc::default(),
         }
     }
@@ -182,6 +185,7 @@ impl Roster {
             return Err(NoPlace::OlderProcess);
         }
         entry.facts = about.facts;
+        entry.mourned = false;
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         let outbox = Arc::new(Outbox::new(PEER_QUEUE_BYTES));
         let held = Held {
@@ -224,6 +228,13 @@ impl Roster {
         Left::Empty {
             connected: entry.accepted.is_some(),
         }
+    }
+
+    /// The peer's process has ended: whether that is news.
+    pub(super) fn mourn(&self, peer: u64) -> bool {
+        let mut state = self.state.lock();
+        let entry = state.peers.get_mut(&peer);
+        entry.is_some_and(|entry| !std::mem::replace(&mut entry.mourned, true))
     }
 
     /// Queues a frame for a peer, on our own connection if there is one; `false` if it was dropped.

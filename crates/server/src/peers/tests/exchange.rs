@@ -87,6 +87,9 @@ async fn a_stop_sends_what_is_queued_and_is_seen_at_once() {
     assert_eq!(frames.len() as u64, count);
     assert_eq!(frames.last(), Some(&numbered(count - 1, 1000)));
     assert!(!one.peers.send(2, Bytes::new()), "it has stopped");
+    two.until_told(Event::Unreachable(1)).await;
+    until("both connections are gone", || !two.is_up(1)).await;
+    assert_eq!(two.events.count(&Event::Lost(1)), 1, "told once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -76,7 +76,9 @@ impl Events {
     }
 
     pub fn kept_bytes(&self) -> usize {
-        self.kept.lock().iter().map(Delivery::bytes).sum()
+        let kept = self.kept.lock();
+        let frames = kept.iter().flat_map(|delivery| &delivery.frames);
+        frames.map(Bytes::len).sum()
     }
 
     pub fn release(&self) {

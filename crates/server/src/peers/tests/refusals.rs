@@ -107,6 +107,22 @@ async fn both_sides_of_a_wrong_pair_stay_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_leads_to_the_member_itself_connects_nobody() {
+    let member = Member::start(1);
+    let other = Member::start(3);
+    let port = member.address.port();
+    let names = |host: &str, port| vec![(host.to_owned(), port)];
+    member.peers.set_members(vec![
+        (1, names("127.0.0.1", port)),
+        (2, names("127.0.0.1", port)),
+        (3, names("127.0.0.1", other.address.port())),
+        (4, names("0.0.0.0", port)),
+    ]);
+    member.until_up(3).await;
+    assert_eq!(member.events.all(), [Event::Up(3, PeerState::Member)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_newer_connection_of_a_peer_replaces_the_older() {
     let member = Member::start(1);
     let up = Event::Up(2, PeerState::Member);
