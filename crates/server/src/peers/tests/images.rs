@@ -58,6 +58,11 @@ impl Shelf {
         }
         shelf
     }
+
+    fn shorten(&self, file: u32) {
+        let mut files = self.files.lock();
+        files.get_mut(&(INDEX, file)).expect("a file").truncate(100);
+    }
 }
 
 impl Images for Shelf {
@@ -229,9 +234,7 @@ async fn an_image_that_is_gone_is_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_is_too_short_is_told() {
     let pair = pair().await;
-    let mut files = pair.shelf.files.lock();
-    files.get_mut(&(INDEX, 3)).expect("a file").truncate(100);
-    drop(files);
+    pair.shelf.shorten(3);
     pair.receiver.peers.fetch(1, INDEX, manifest());
     pair.receiver.until_told(Event::Fetched(INDEX, false)).await;
 }
