@@ -25,6 +25,10 @@ pub struct Checkpointer {
 enum Job {
     Write(Checkpoint),
     CutLog(u64),
+    /// Make an image of what is stored, for a member that lags.
+    Image,
+    /// No member fetches an image any more.
+    DropImages,
 }
 
 impl Checkpointer {
@@ -80,6 +84,16 @@ impl Checkpointer {
         self.send(Job::CutLog(through));
     }
 
+    /// Has an image of the newest checkpoint made, for a member that lags; it comes to the inbox.
+    pub fn make_image(&self) {
+        self.send(Job::Image);
+    }
+
+    /// Has images removed that no member fetches any more.
+    pub fn drop_images(&self) {
+        self.send(Job::DropImages);
+    }
+
     fn send(&self, job: Job) {
         if let Some(jobs) = &self.jobs
             && jobs.send(job).is_err()
@@ -120,6 +134,12 @@ fn run(store: &dyn Store, shared: &Shared, busy: &AtomicBool, queue: &Receiver<J
                 }
                 busy.store(false, Ordering::Release);
             }
+            Job::Image => match store.make_image() {
+                Ok(image) => shared.inbox.image(image),
+                // The member that lags asks again.
+                Err(error) => warn!(%error, "no image could be made for a member that lags"),
+            },
+            Job::DropImages => store.drop_images(None),
             Job::CutLog(through) => {
                 if let Err(error) = store.compact_log(through) {
                     recover(store, shared, &error);

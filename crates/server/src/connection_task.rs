@@ -220,10 +220,12 @@ impl ConnectionTask {
     /// Lets the state machine take what has come; the reason, if the connection is to be closed.
     fn serve_input(&mut self) -> Option<CloseReason> {
         let in_flight;
+        let era;
         let shared = Arc::clone(&self.shared);
         let handle = Arc::clone(&self.handle);
         let received = {
             let tree = shared.tree.read();
+            era = shared.era();
             let mut connection = handle.connection.lock();
             let world = shared.world(&tree);
             let received = connection.receive(&mut self.input, &world, &mut self.proposals);
@@ -238,9 +240,13 @@ impl ConnectionTask {
         if self.input.is_empty() {
             self.input = BytesMut::new();
         }
-        if !self.proposals.commands.is_empty() {
-            self.shared.inbox.submit(&self.proposals.commands);
-            self.proposals = Proposals::default();
+        if !self.proposals.is_empty() {
+            let Proposals {
+                commands, barriers, ..
+            } = std::mem::take(&mut self.proposals);
+            self.shared
+                .inbox
+                .submit(era, &commands, self.handle.id.0, barriers);
         }
         self.paused = match received {
             // The end of what is in flight wakes the task again.

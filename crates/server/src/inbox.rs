@@ -8,17 +8,42 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use parking_lot::{Condvar, Mutex};
-use quenda_node::Member;
-use quenda_storage::StoreError;
+use quenda_node::{Member, PeerState};
+use quenda_storage::{ImageInfo, StoreError};
+
+use crate::peers::Delivery;
 
 /// A question that only the core thread can answer.
 pub type Question = Box<dyn FnOnce(&Member) + Send>;
 
+/// What the transport has to say about another member, in the order in which it happened.
+#[derive(Debug)]
+pub enum PeerNews {
+    /// Frames of a member.
+    Frames(Delivery),
+    /// That member is connected, and told its state.
+    Up(u64, PeerState),
+    /// Its process closed the connection.
+    Lost(u64),
+    /// Frames to it were dropped.
+    Unreachable(u64),
+}
+
 /// What came in since the last look.
 #[derive(Default)]
 pub struct Arrivals {
-    /// Encoded commands, in order of arrival.
+    /// Encoded commands, in order of arrival, all of `era`.
     pub commands: BytesMut,
+    /// Connections that ask for a barrier, as often as they do, all in `era`.
+    pub barriers: Vec<u64>,
+    /// The era of the member in which `commands` and `barriers` were asked for.
+    pub era: u64,
+    /// News of the other members.
+    pub peers: Vec<PeerNews>,
+    /// A snapshot was fetched: its index, and whether it is complete.
+    pub fetched: Option<(u64, bool)>,
+    /// An image for a member that lags was made.
+    pub image: Option<ImageInfo>,
     /// Number of the newest Ready whose entries are on disk, 0 if none.
     pub persisted: u64,
     /// Sessions that were heard.
@@ -36,6 +61,10 @@ pub struct Arrivals {
 impl Arrivals {
     fn is_empty(&self) -> bool {
         self.commands.is_empty()
+            && self.barriers.is_empty()
+            && self.peers.is_empty()
+            && self.fetched.is_none()
+            && self.image.is_none()
             && self.persisted == 0
             && self.checkpointed == 0
             && self.questions.is_empty()
@@ -54,10 +83,39 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Hands over encoded commands of one connection.
-    pub fn submit(&self, commands: &[u8]) {
+    /// Hands over what one connection asks for: encoded commands, and `barriers` for its syncs. `era` is
+    /// the member's when the requests were read; what is older than something else here is dropped, its
+    /// connection was closed.
+    pub fn submit(&self, era: u64, commands: &[u8], connection: u64, barriers: usize) {
         self.backlog.fetch_add(commands.len(), Ordering::Relaxed);
-        self.put(|arrivals| arrivals.commands.extend_from_slice(commands));
+        self.put(|arrivals| {
+            if era > arrivals.era {
+                arrivals.commands.clear();
+                arrivals.barriers.clear();
+                arrivals.era = era;
+            }
+            if era == arrivals.era {
+                arrivals.commands.extend_from_slice(commands);
+                let asked = std::iter::repeat_n(connection, barriers);
+                arrivals.barriers.extend(asked);
+            }
+        });
+    }
+
+    /// News of another member. What the transport may hand over before the core has taken it is the
+    /// transport's to bound.
+    pub fn peer(&self, news: PeerNews) {
+        self.put(|arrivals| arrivals.peers.push(news));
+    }
+
+    /// A snapshot of this index was fetched from another member, or cannot be had.
+    pub fn fetched(&self, index: u64, complete: bool) {
+        self.put(|arrivals| arrivals.fetched = Some((index, complete)));
+    }
+
+    /// An image for a member that lags was made.
+    pub fn image(&self, image: ImageInfo) {
+        self.put(|arrivals| arrivals.image = Some(image));
     }
 
     /// A session was heard. Does not wake the core: the next tick is soon enough.
@@ -129,7 +187,9 @@ impl Inbox {
                 break;
             }
         }
-        std::mem::take(&mut *state)
+        let arrivals = std::mem::take(&mut *state);
+        state.era = arrivals.era;
+        arrivals
     }
 }
 
@@ -148,14 +208,31 @@ mod tests {
     #[test]
     fn everything_is_taken_once() {
         let inbox = Inbox::default();
-        inbox.submit(b"ab");
-        inbox.submit(b"cd");
+        inbox.submit(1, b"ab", 7, 0);
+        inbox.submit(1, b"cd", 8, 2);
         inbox.persisted(3);
         inbox.touched(9);
         let soon = Instant::now() + Duration::from_millis(1);
         let arrivals = inbox.take(soon);
         assert_eq!(&arrivals.commands[..], b"abcd");
+        assert_eq!(arrivals.barriers, [8, 8]);
         assert_eq!((arrivals.persisted, arrivals.touched), (3, vec![9]));
+        assert!(inbox.take(soon).is_empty());
+    }
+
+    #[test]
+    fn what_was_asked_for_in_an_older_era_is_dropped() {
+        let inbox = Inbox::default();
+        let soon = Instant::now() + Duration::from_millis(1);
+        inbox.submit(1, b"old", 7, 1);
+        inbox.submit(2, b"new", 8, 1);
+        inbox.submit(1, b"old", 7, 1);
+        let arrivals = inbox.take(soon);
+        assert_eq!(
+            (&arrivals.commands[..], arrivals.barriers, arrivals.era),
+            (&b"new"[..], vec![8], 2)
+        );
+        inbox.submit(1, b"older than what was taken", 7, 1);
         assert!(inbox.take(soon).is_empty());
     }
 
@@ -164,7 +241,7 @@ mod tests {
         let inbox = Inbox::default();
         std::thread::scope(|scope| {
             let core = scope.spawn(|| inbox.take(Instant::now() + Duration::from_secs(60)));
-            inbox.submit(b"x");
+            inbox.submit(1, b"x", 7, 0);
             assert_eq!(&core.join().expect("core").commands[..], b"x");
         });
     }

@@ -9,10 +9,6 @@ pub const READ_BYTES: usize = 64 << 10;
 /// the core has caught up.
 pub const INBOX_BYTES: usize = 32 << 20;
 
-/// Bytes of frames of other members in front of the core thread. Above it, the member that sends more is
-/// not read until the core has caught up; raft's own window bounds what it sends.
-pub const PEER_INBOX_BYTES: usize = 64 << 20;
-
 /// How long a member that leads and stops waits for another one to take over.
 pub const HANDOVER_PATIENCE: Duration = Duration::from_secs(2);
 

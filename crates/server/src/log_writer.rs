@@ -28,6 +28,8 @@ struct Waiting {
     batches: Vec<LogBatch>,
     /// Number of the newest Ready among `batches`.
     number: u64,
+    /// Batches were taken and are not durable yet.
+    writing: bool,
     stop: bool,
 }
 
@@ -58,6 +60,12 @@ impl LogWriter {
         }
     }
 
+    /// Whether everything that was queued is durable.
+    pub fn is_idle(&self) -> bool {
+        let state = self.queue.state.lock();
+        state.batches.is_empty() && !state.writing
+    }
+
     /// Ends the thread; what is queued is written first.
     pub fn stop(&mut self) {
         self.queue.state.lock().stop = true;
@@ -81,10 +89,12 @@ fn run(store: &dyn Store, shared: &Shared, queue: &Queue) {
         }
         let batches = std::mem::take(&mut state.batches);
         let number = state.number;
+        state.writing = true;
         drop(state);
         if !write(store, shared, queue, &batches) {
             return;
         }
+        queue.state.lock().writing = false;
         shared.inbox.persisted(number);
     }
 }
@@ -148,6 +158,10 @@ pub fn is_final(error: &StoreError) -> bool {
         | StoreError::CutAboveCheckpoint { .. }
         | StoreError::Inconsistent(_)
         | StoreError::Load(_)
+        | StoreError::ImageGone { .. }
+        | StoreError::ImageRefused(_)
+        | StoreError::ImageDamaged(_)
+        | StoreError::ImageIo(_)
         | StoreError::Open(_) => false,
     }
 }

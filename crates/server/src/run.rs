@@ -1,17 +1,19 @@
 //! From a configuration to a running server, and to its clean end.
 
 use std::io::{self, Write as _};
+use std::net::TcpListener as QuorumListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quenda_consensus::{
-    Config as RaftConfig, ConfigError as RaftConfigError, Consensus, Recovered,
+    Config as RaftConfig, ConfigError as RaftConfigError, Consensus, Membership, Recovered,
 };
 use quenda_frontend::{CloseReason, Limits, MemberOutOfRange, SessionIds, Settings};
-use quenda_node::{EntryError, Founding, Member};
+use quenda_node::{EntryError, Founding, Member, PeerState, Setup};
 use quenda_storage::{OpenError, OpenOptions, RocksStore, Store, StoreError, load_tree};
 use quenda_tree::Tree;
+use quenda_tree::ensemble::Ensemble;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,11 +22,15 @@ use tracing::{error, info, warn};
 use crate::checkpointer::Checkpointer;
 use crate::clock::wall_ms;
 use crate::config::ServerConfig;
-use crate::core::{Core, CoreError};
+use crate::core::{Core, CoreError, Parts};
+use crate::founding::find_start;
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
+use crate::image_store::ImageStore;
 use crate::limits::{CLOSE_PATIENCE, STOP_PATIENCE};
 use crate::listener;
 use crate::log_writer::LogWriter;
+use crate::neighbours::{InboxEvents, Neighbours};
+use crate::peers::{self, Facts, Identity, Peers, SystemResolver, servers_hash};
 use crate::shared::Shared;
 
 /// When this version was released, in seconds since 1970. `srvr` shows it: clients parse a date there.
@@ -107,7 +113,8 @@ pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
         .build()?;
     // Before the store: a server that cannot listen must not touch it.
     let listener = runtime.block_on(open_port(&config))?;
-    let server = Server::start(config, listener.as_ref())?;
+    let quorum = open_quorum_port(&config)?;
+    let server = Server::start(config, listener.as_ref(), quorum, runtime.handle())?;
     let result = runtime.block_on(server.run(listener, stop_signal()));
     // Not to wait for a listing that still looks at a disk.
     runtime.shutdown_background();
@@ -130,24 +137,42 @@ async fn open_port(config: &ServerConfig) -> Result<Option<TcpListener>, ServeEr
     }
 }
 
+/// The port for the other members, if there are any.
+fn open_quorum_port(config: &ServerConfig) -> Result<Vec<QuorumListener>, ServeError> {
+    let mut listeners = Vec::new();
+    for (host, port) in &config.quorum_listen {
+        let own = [(host.clone().unwrap_or_default(), *port)];
+        let opened = peers::listen(&own, host.is_none(), &SystemResolver);
+        listeners.extend(opened.map_err(|cause| ServeError::Listen {
+            address: format!("{}:{port}", host.as_deref().unwrap_or("*")),
+            cause,
+        })?);
+    }
+    Ok(listeners)
+}
+
 /// The threads of a server that was started.
 pub(crate) struct Server {
     shared: Arc<Shared>,
     core: std::thread::JoinHandle<()>,
     /// Cancelled when the core thread has ended, for whatever reason.
     core_ended: CancellationToken,
-    failure: Arc<parking_lot::Mutex<Option<CoreError>>>,
+    failure: Arc<parking_lot::Mutex<Option<ServeError>>>,
+    /// The connections to the other members, if there are any.
+    peers: Option<Arc<Peers>>,
 }
 
-impl Server {
-    fn start(config: ServerConfig, listener: Option<&TcpListener>) -> Result<Server, ServeError> {
+/// A store that is open, and what it holds.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) recovered: Recovered,
+    pub(crate) tree: Tree,
+}
+
+impl Opened {
+    fn open(config: &ServerConfig, start: Recovered) -> Result<Opened, ServeError> {
         let started = std::time::Instant::now();
-        let (store, recovered) = RocksStore::open(OpenOptions {
-            directory: config.data_dir.clone(),
-            log_directory: config.data_log_dir.clone(),
-            member: config.my_id,
-            start: Recovered::bootstrap([config.my_id]),
-        })?;
+        let (store, recovered) = RocksStore::open(open_options(config, start))?;
         let tree = load_tree(&store).map_err(ServeError::Load)?;
         info!(
             znodes = tree.counts().znodes,
@@ -156,40 +181,78 @@ impl Server {
             millis = started.elapsed().as_millis() as u64,
             "the store is open"
         );
-        Server::start_on(Arc::new(store), recovered, tree, config, listener)
+        Ok(Opened {
+            store: Arc::new(store),
+            recovered,
+            tree,
+        })
+    }
+}
+
+fn open_options(config: &ServerConfig, start: Recovered) -> OpenOptions {
+    OpenOptions {
+        directory: config.data_dir.clone(),
+        log_directory: config.data_log_dir.clone(),
+        member: config.my_id,
+        start,
+    }
+}
+
+impl Server {
+    fn start(
+        config: ServerConfig,
+        listener: Option<&TcpListener>,
+        quorum: Vec<QuorumListener>,
+        runtime: &tokio::runtime::Handle,
+    ) -> Result<Server, ServeError> {
+        let alone = Recovered::bootstrap([config.my_id], []);
+        if config.ensemble.is_empty() {
+            let opened = Opened::open(&config, alone)?;
+            return Server::start_on(opened, config, listener);
+        }
+        // A store that is there says itself what to start from.
+        let is_there = RocksStore::exists(&open_options(&config, alone.clone()))?;
+        let opened = is_there.then(|| Opened::open(&config, alone)).transpose()?;
+        let shared = Server::share(config, listener)?;
+        let neighbours = link(&shared, opened.as_ref(), quorum, runtime)?;
+        Server::spawn(shared, opened, neighbours)
     }
 
-    /// Starts on a store that is open; `recovered` and `tree` are what it holds.
+    /// Starts a cluster of one on a store that is open.
     pub(crate) fn start_on(
-        store: Arc<dyn Store>,
-        recovered: Recovered,
-        tree: Tree,
+        opened: Opened,
         config: ServerConfig,
         listener: Option<&TcpListener>,
     ) -> Result<Server, ServeError> {
-        let open = tree.sessions().map(|(session, _)| session);
-        let session_ids = SessionIds::new(config.my_id, wall_ms())?.beyond(open);
-        let raft = RaftConfig::new(config.my_id);
-        let consensus = Consensus::new(raft, recovered)?;
-        let shared = Arc::new(new_shared(config, session_ids, tree)?);
+        let shared = Server::share(config, listener)?;
+        Server::spawn(shared, Some(opened), Neighbours::none())
+    }
+
+    fn share(
+        config: ServerConfig,
+        listener: Option<&TcpListener>,
+    ) -> Result<Arc<Shared>, ServeError> {
+        let shared = Arc::new(new_shared(config)?);
         if let Some(port) = listener.and_then(|listener| listener.local_addr().ok()) {
             shared.set_bound_port(port.port());
         }
-        let member = Member::new(consensus, founding()?, shared.clock.now_ms());
-        let log = LogWriter::start(Arc::clone(&store), Arc::clone(&shared))?;
-        let checkpointer = Checkpointer::start(store, Arc::clone(&shared))?;
-        let core = Core::new(Arc::clone(&shared), member, log, checkpointer);
-        Server::spawn(shared, core)
+        Ok(shared)
     }
 
-    fn spawn(shared: Arc<Shared>, core: Core) -> Result<Server, ServeError> {
+    fn spawn(
+        shared: Arc<Shared>,
+        opened: Option<Opened>,
+        neighbours: Neighbours,
+    ) -> Result<Server, ServeError> {
         let core_ended = CancellationToken::new();
         let failure = Arc::new(parking_lot::Mutex::new(None));
         let ended = core_ended.clone().drop_guard();
         let report = Arc::clone(&failure);
+        let theirs = Arc::clone(&shared);
+        let peers = neighbours.peers();
         let core = crate::thread::spawn("quenda-core", move || {
             let _ended = ended;
-            if let Err(error) = core.run() {
+            if let Err(error) = run_core(&theirs, opened, neighbours) {
                 *report.lock() = Some(error);
             }
         })?;
@@ -198,6 +261,7 @@ impl Server {
             core,
             core_ended,
             failure,
+            peers,
         })
     }
 
@@ -235,6 +299,9 @@ impl Server {
         let patience = STOP_PATIENCE + CLOSE_PATIENCE;
         let ended = tokio::time::timeout(patience, self.core_ended.cancelled()).await;
         self.close_connections(tasks).await;
+        if let Some(peers) = &self.peers {
+            peers.stop().await;
+        }
         if ended.is_err() {
             return Err(ServeError::Stuck);
         }
@@ -242,7 +309,7 @@ impl Server {
             error!("the core thread had panicked");
         }
         match self.failure.lock().take() {
-            Some(error) => Err(error.into()),
+            Some(error) => Err(error),
             None => {
                 info!("stopped");
                 Ok(())
@@ -265,11 +332,93 @@ impl Server {
     }
 }
 
-fn new_shared(
-    config: ServerConfig,
-    session_ids: SessionIds,
-    tree: Tree,
-) -> Result<Shared, ServeError> {
+/// Starts the transport to the other members.
+fn link(
+    shared: &Arc<Shared>,
+    opened: Option<&Opened>,
+    quorum: Vec<QuorumListener>,
+    runtime: &tokio::runtime::Handle,
+) -> Result<Neighbours, ServeError> {
+    let config = &shared.config;
+    let cluster = opened.and_then(|opened| opened.tree.cluster());
+    let state = match opened {
+        None => PeerState::Fresh,
+        Some(_) if cluster.is_some() => PeerState::Member,
+        Some(opened) if opened.recovered.membership == Membership::default() => PeerState::Joining,
+        Some(_) => PeerState::Founding,
+    };
+    let facts = Facts {
+        cluster: cluster.unwrap_or(0),
+        state,
+    };
+    let incarnation = wall_ms().unsigned_abs();
+    let servers = servers_hash(&Ensemble::new(0, config.ensemble.clone()).lines());
+    let identity = Arc::new(Identity::new(config.my_id, incarnation, servers, facts));
+    let images = Arc::new(ImageStore::default());
+    let setup = peers::Setup {
+        identity: Arc::clone(&identity),
+        listeners: quorum,
+        events: Arc::new(InboxEvents(Arc::clone(shared))),
+        images: Arc::clone(&images) as Arc<dyn peers::Images>,
+        resolver: Arc::new(SystemResolver),
+    };
+    let peers = Arc::new(Peers::start(setup, runtime)?);
+    let servers = config.ensemble.clone();
+    let reconfig_enabled = config.reconfig_enabled;
+    Ok(Neighbours::new(
+        config.my_id,
+        peers,
+        images,
+        identity,
+        servers,
+        reconfig_enabled,
+    ))
+}
+
+/// The core thread from its first step: what to start from, the store, the member.
+fn run_core(
+    shared: &Arc<Shared>,
+    opened: Option<Opened>,
+    neighbours: Neighbours,
+) -> Result<(), ServeError> {
+    let opened = match opened {
+        Some(opened) => opened,
+        None => match find_start(shared, &neighbours) {
+            Some(start) => Opened::open(&shared.config, start)?,
+            None => return Ok(()),
+        },
+    };
+    let Opened {
+        store,
+        recovered,
+        tree,
+    } = opened;
+    neighbours.open_images(&store);
+    let config = &shared.config;
+    let consensus = Consensus::new(RaftConfig::new(config.my_id), recovered)?;
+    let setup = Setup {
+        consensus,
+        founding: founding(config)?,
+        incarnation: wall_ms().unsigned_abs(),
+        now_ms: shared.clock.now_ms(),
+    };
+    let member = Member::new(setup, &tree);
+    *shared.tree.write() = tree;
+    let log = LogWriter::start(Arc::clone(&store), Arc::clone(shared))?;
+    let checkpointer = Checkpointer::start(Arc::clone(&store), Arc::clone(shared))?;
+    let parts = Parts {
+        member,
+        store,
+        log,
+        checkpointer,
+        neighbours,
+    };
+    Ok(Core::new(Arc::clone(shared), parts).run()?)
+}
+
+/// A server that serves nobody yet, with an empty tree.
+fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
+    let session_ids = SessionIds::new(config.my_id, wall_ms())?;
     let settings = Settings {
         session_timeout_min_ms: config.min_session_timeout_ms as i32,
         session_timeout_max_ms: config.max_session_timeout_ms as i32,
@@ -279,6 +428,8 @@ fn new_shared(
         skip_acl: config.skip_acl,
         enforce_quota: config.enforce_quota,
         reconfig_enabled: config.reconfig_enabled,
+        standalone_enabled: config.ensemble.is_empty(),
+        linearizable_reads: config.linearizable_reads,
         limits: Limits {
             frame_max: config.max_frame,
             ..Limits::default()
@@ -293,17 +444,10 @@ fn new_shared(
     let mut seed = [0; 8];
     entropy(&mut seed)?;
     let seed = u64::from_le_bytes(seed);
-    Ok(Shared::new(
-        config,
-        settings,
-        session_ids,
-        tree,
-        words,
-        seed,
-    ))
+    Ok(Shared::new(config, settings, session_ids, words, seed))
 }
 
-fn founding() -> Result<Founding, ServeError> {
+fn founding(config: &ServerConfig) -> Result<Founding, ServeError> {
     let mut cluster = [0; 8];
     let mut secret = [0; 32];
     entropy(&mut cluster)?;
@@ -311,6 +455,7 @@ fn founding() -> Result<Founding, ServeError> {
     Ok(Founding {
         cluster: u64::from_le_bytes(cluster),
         secret,
+        config: Ensemble::new(0, config.ensemble.clone()).lines(),
     })
 }
 

@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
-use quenda_frontend::{ConnectionId, Growth, SessionIds, Settings, SyncMode, World};
+use quenda_frontend::{ConnectionId, Growth, ServiceMode, SessionIds, Settings, SyncMode, World};
 use quenda_tree::Tree;
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::{Semaphore, watch};
 
 use crate::clock::{Clock, Moment, wall_ms};
 use crate::config::ServerConfig;
+use crate::ensemble_view::EnsembleView;
 use crate::four_letter::FourLetterWords;
 use crate::inbox::Inbox;
 use crate::limits::LISTINGS_MAX;
 use crate::output_budget::OutputBudget;
+use crate::proposals::Proposals;
 use crate::registry::Registry;
 use crate::traffic::Traffic;
 use crate::watches::LockedWatches;
@@ -48,8 +50,13 @@ pub struct Shared {
     pub output: OutputBudget,
     /// The words on the client port.
     pub words: FourLetterWords,
-    /// Whether sessions are taken: the member leads and knows everything committed.
-    serving: watch::Sender<bool>,
+    /// Who is served.
+    service: watch::Sender<ServiceMode>,
+    /// The member's era; changed only while the tree is locked for writing, so that whoever holds the
+    /// tree may rely on it.
+    era: AtomicU64,
+    /// Whether a `sync` needs a barrier: there are other members that may lead.
+    with_barriers: AtomicBool,
     /// Whether the disk has no room for growth.
     disk_full: AtomicBool,
     /// Whether the log writer waits for its store to work again.
@@ -57,6 +64,10 @@ pub struct Shared {
     /// Whether the store may lack rows that were collected for a checkpoint: the next has to be complete.
     checkpoint_lost: AtomicBool,
     next_connection: AtomicU64,
+    /// What the core thread knows of the ensemble.
+    pub ensemble: RwLock<EnsembleView>,
+    /// Sizes of what this member proposed.
+    pub proposals: Proposals,
     /// Turns of the listings among the four-letter words.
     pub listings: Semaphore,
     /// The client port that was bound, 0 for none.
@@ -64,18 +75,17 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A server that does not serve yet.
+    /// A server that does not serve yet; its tree is empty.
     pub fn new(
         config: ServerConfig,
         settings: Settings,
         session_ids: SessionIds,
-        tree: Tree,
         words: FourLetterWords,
         watch_seed: u64,
     ) -> Shared {
         Shared {
             member: config.my_id,
-            tree: RwLock::new(tree),
+            tree: RwLock::new(Tree::new()),
             watches: LockedWatches::new(watch_seed, settings.limits.watched_paths_max),
             registry: Registry::new(getrlimit(Resource::Nofile).current),
             inbox: Inbox::default(),
@@ -86,12 +96,16 @@ impl Shared {
             traffic: Traffic::default(),
             output: OutputBudget::default(),
             words,
-            serving: watch::Sender::new(false),
+            service: watch::Sender::new(ServiceMode::NotServing),
+            era: AtomicU64::new(0),
+            with_barriers: AtomicBool::new(false),
             disk_full: AtomicBool::new(false),
             log_failing: AtomicBool::new(false),
             checkpoint_lost: AtomicBool::new(false),
             // Connections of an earlier run stand in the log as origins; theirs are never used again.
             next_connection: AtomicU64::new((wall_ms().unsigned_abs()) << 20 | 1),
+            ensemble: RwLock::default(),
+            proposals: Proposals::default(),
             listings: Semaphore::new(LISTINGS_MAX),
             bound_port: AtomicU16::new(0),
         }
@@ -121,13 +135,43 @@ impl Shared {
             tree,
             watches: &self.watches,
             session_ids: &self.session_ids,
-            // A session that cannot be written down is not opened; its client tries again.
-            serving: self.is_serving() && !self.is_log_failing(),
+            service: self.service_of_sessions(),
             growth: self.growth(),
-            sync: SyncMode::Marker,
+            sync: self.sync_mode(),
             now_ms: moment.now_ms,
             time_ms: moment.time_ms,
         }
+    }
+
+    /// A session that cannot be written down is not opened; its client tries again.
+    fn service_of_sessions(&self) -> ServiceMode {
+        match self.service() {
+            ServiceMode::Serving if self.is_log_failing() => ServiceMode::NotServing,
+            service => service,
+        }
+    }
+
+    fn sync_mode(&self) -> SyncMode {
+        if self.with_barriers.load(Ordering::Relaxed) {
+            SyncMode::Barrier
+        } else {
+            SyncMode::Marker
+        }
+    }
+
+    /// Sets whether a `sync` needs a barrier.
+    pub fn set_with_barriers(&self, with_barriers: bool) {
+        self.with_barriers.store(with_barriers, Ordering::Relaxed);
+    }
+
+    /// The member's era. To be read while the tree is locked.
+    pub fn era(&self) -> u64 {
+        self.era.load(Ordering::Acquire)
+    }
+
+    /// A new era begins. To be called with the tree locked for writing.
+    pub fn set_era(&self, era: u64) {
+        self.era.store(era, Ordering::Release);
     }
 
     fn growth(&self) -> Growth {
@@ -163,26 +207,34 @@ impl Shared {
         self.checkpoint_lost.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether sessions are taken.
-    pub fn is_serving(&self) -> bool {
-        *self.serving.borrow()
+    /// Who is served.
+    pub fn service(&self) -> ServiceMode {
+        *self.service.borrow()
     }
 
-    /// Sets whether sessions are taken.
-    pub fn set_serving(&self, serving: bool) {
-        self.serving.send_replace(serving);
+    /// Sets who is served; gives who was before. To be called with the tree locked for writing when
+    /// somebody is no longer served.
+    pub fn set_service(&self, service: ServiceMode) -> ServiceMode {
+        self.service.send_replace(service)
     }
 
-    /// Waits until sessions are taken.
+    /// Waits until all clients are served.
     pub async fn wait_until_serving(&self) {
-        let mut serving = self.serving.subscribe();
+        let mut service = self.service.subscribe();
         // The sender lives as long as `self`, so the wait cannot fail.
-        let _ = serving.wait_for(|serving| *serving).await;
+        let _ = service
+            .wait_for(|service| *service == ServiceMode::Serving)
+            .await;
     }
 
     /// Sets whether the disk has no room for growth; true if that is news.
     pub fn set_disk_full(&self, full: bool) -> bool {
         self.disk_full.swap(full, Ordering::Relaxed) != full
+    }
+
+    /// Whether the disk has no room for growth.
+    pub fn is_disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::Relaxed)
     }
 
     /// The client port, once it is bound.

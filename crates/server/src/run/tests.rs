@@ -11,7 +11,8 @@ use quenda_proto::mode::CreateMode;
 use quenda_proto::records::{GetDataRequest, GetDataResponse, SetDataRequest};
 use quenda_proto::{ErrorCode, Op};
 use quenda_storage::{
-    Checkpoint, Fault, FaultyStore, ImageInfo, ImageReceiver, MemoryStore, Reopened, RowVisitor, Space,
+    Checkpoint, Fault, FaultyStore, ImageInfo, ImageReceiver, MemoryStore, Reopened, RowVisitor,
+    Space,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -47,8 +48,12 @@ impl Running {
         let address = listener.local_addr().expect("an address").to_string();
         let recovered = store.recover().expect("the log");
         let tree = load_tree(&*store).expect("the checkpoint");
-        let server = Server::start_on(store, recovered, tree, config, Some(&listener))
-            .expect("the server starts");
+        let opened = Opened {
+            store,
+            recovered,
+            tree,
+        };
+        let server = Server::start_on(opened, config, Some(&listener)).expect("the server starts");
         let shared = Arc::clone(&server.shared);
         let (stop, stopped) = oneshot::channel();
         let ended = tokio::spawn(server.run(Some(listener), async {
@@ -84,7 +89,7 @@ impl Running {
 }
 
 fn disk() -> Arc<FaultyStore> {
-    Arc::new(FaultyStore::new(Recovered::bootstrap([1])))
+    Arc::new(FaultyStore::new(Recovered::bootstrap([1], [])))
 }
 
 async fn create(client: &Client, path: &str, mode: CreateMode) -> Result<String, Error> {
@@ -274,7 +279,7 @@ impl Troubled {
     fn new() -> Arc<Troubled> {
         Arc::new(Troubled {
             stuck: AtomicBool::new(false),
-            disk: MemoryStore::new(Recovered::bootstrap([1])),
+            disk: MemoryStore::new(Recovered::bootstrap([1], [])),
             forgets: AtomicBool::new(false),
             bad_checkpoints: AtomicUsize::new(0),
         })

@@ -1,0 +1,109 @@
+//! What applied entries mean to the clients of this member: events, replies, ends of sessions.
+
+use std::sync::Arc;
+
+use quenda_frontend::{CloseReason, ConnectionId};
+use quenda_node::Connections;
+use quenda_tree::{Applied, Changes, SessionEffect, Tree};
+use tracing::info;
+
+use crate::clock::Moment;
+use crate::registry::Handle;
+use crate::shared::Shared;
+
+/// The connections as apply reaches them.
+pub(super) struct Delivery<'a> {
+    pub(super) shared: &'a Shared,
+    /// When the batch of entries was begun.
+    pub(super) moment: Moment,
+    pub(super) woken: &'a mut Vec<Arc<Handle>>,
+    /// Sessions that timed out, to be named in the log.
+    pub(super) expired: &'a mut Vec<i64>,
+}
+
+impl Delivery<'_> {
+    fn mark(&mut self, handle: Arc<Handle>) {
+        if handle.mark() {
+            self.woken.push(handle);
+        }
+    }
+
+    /// A session is served by a new connection: the one before it is closed.
+    fn take_over(&mut self, session: i64, connection: ConnectionId) {
+        if let Some(before) = self.shared.registry.bind(session, connection) {
+            before.connection.lock().close(CloseReason::SessionMoved);
+            self.mark(before);
+        }
+    }
+
+    fn end(&mut self, session: i64, reason: CloseReason) {
+        if let Some(handle) = self.shared.registry.unbind(session) {
+            handle.connection.lock().close(reason);
+            self.mark(handle);
+        }
+    }
+}
+
+impl Connections for Delivery<'_> {
+    fn deliver(&mut self, tree: &Tree, changes: &Changes) {
+        let shared = self.shared;
+        for change in changes.iter() {
+            shared.watches.fire(&change, &mut |connection, frame, acl| {
+                if let Some(handle) = shared.registry.get(connection) {
+                    let mut connection = handle.connection.lock();
+                    connection.deliver(frame, acl, tree);
+                    shared.output.note(&handle, &mut connection);
+                    drop(connection);
+                    self.mark(handle);
+                }
+            });
+        }
+    }
+
+    fn complete(&mut self, tree: &Tree, connection: ConnectionId, applied: &Applied, body: &[u8]) {
+        match applied.session {
+            SessionEffect::Opened { session } | SessionEffect::Resumed { session, .. } => {
+                self.take_over(session, connection);
+            }
+            SessionEffect::None | SessionEffect::Refused | SessionEffect::Closed { .. } => {}
+        }
+        // The client may have left meanwhile: its write counts all the same.
+        if let Some(handle) = self.shared.registry.get(connection) {
+            let world = self.shared.world_at(tree, self.moment);
+            let mut connection = handle.connection.lock();
+            connection.complete(applied, body, &world);
+            self.shared.output.note(&handle, &mut connection);
+            drop(connection);
+            self.mark(handle);
+        }
+    }
+
+    fn session_closed(&mut self, session: i64, expired: bool) {
+        if expired {
+            self.expired.push(session);
+        }
+        self.end(session, CloseReason::SessionExpired);
+    }
+
+    fn session_moved(&mut self, session: i64) {
+        self.end(session, CloseReason::SessionMoved);
+    }
+}
+
+/// Sessions that one log line names; it counts the others.
+const EXPIRED_NAMED: usize = 8;
+
+/// One line for all that expired together: there may be thousands.
+pub(super) fn report_expired(sessions: &mut Vec<i64>) {
+    if sessions.is_empty() {
+        return;
+    }
+    let ids = sessions.iter().take(EXPIRED_NAMED);
+    let named: Vec<String> = ids.map(|id| format!("{id:#x}")).collect();
+    info!(
+        count = sessions.len(),
+        sessions = named.join(" "),
+        "sessions expired"
+    );
+    sessions.clear();
+}

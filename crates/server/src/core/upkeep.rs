@@ -1,0 +1,217 @@
+//! What the core thread does by the clock.
+
+use std::time::{Duration, Instant};
+
+use quenda_consensus::limits::RETAINED_LOG_BYTES;
+use quenda_frontend::{CloseReason, ServiceMode};
+use quenda_node::Service;
+use quenda_node::limits::TICK_MS;
+use quenda_tree::command::Command;
+use tracing::{error, info, warn};
+
+use super::Core;
+use crate::clock::wall_ms;
+use crate::config::ServerConfig;
+use crate::limits::{
+    CHECKPOINT_BYTES, CHECKPOINT_INTERVAL, CHECKPOINT_LOG_BYTES, DISK_INTERVAL, IMAGE_INTERVAL,
+    READ_ONLY_DELAY,
+};
+
+/// When something is to be done next.
+pub(super) struct Due {
+    pub(super) tick: Instant,
+    pub(super) checkpoint: Instant,
+    pub(super) disk: Instant,
+    pub(super) reap: Instant,
+    pub(super) images: Instant,
+    /// Since when there is no quorum, while there is none.
+    pub(super) leaderless: Option<Instant>,
+}
+
+impl Due {
+    pub(super) fn starting(now: Instant, config: &ServerConfig) -> Due {
+        Due {
+            tick: now,
+            checkpoint: now + CHECKPOINT_INTERVAL,
+            disk: now,
+            reap: now + Duration::from_millis(config.container_check_interval_ms),
+            images: now + IMAGE_INTERVAL,
+            leaderless: Some(now),
+        }
+    }
+}
+
+impl Core {
+    pub(super) fn tick_if_due(&mut self) {
+        let now = Instant::now();
+        if now < self.due.tick {
+            return;
+        }
+        self.due.tick = now + Duration::from_millis(TICK_MS);
+        if self.shared.is_log_failing() {
+            self.close_undecided();
+            self.member.hold_leases(TICK_MS);
+            // Others may have a disk that works.
+            self.member.transfer_leadership();
+        }
+        self.publish();
+        let registry = &self.shared.registry;
+        self.member.tick(self.shared.clock.now_ms(), |session| {
+            let serving = registry.of_session(session);
+            serving.is_some_and(|handle| handle.connection.lock().awaits_log())
+        });
+        if now >= self.due.disk {
+            self.due.disk = now + DISK_INTERVAL;
+            self.check_disk();
+        }
+        if now >= self.due.reap && self.member.is_serving_leader() {
+            let interval = self.shared.config.container_check_interval_ms;
+            self.due.reap = now + Duration::from_millis(interval);
+            self.reap(interval);
+        }
+        if now >= self.due.images {
+            self.due.images = now + IMAGE_INTERVAL;
+            self.drop_images();
+        }
+    }
+
+    /// Who is served follows from where the member stands. Whoever is no longer served is disconnected.
+    pub(super) fn follow_service(&mut self) {
+        let now = Instant::now();
+        let service = match self.member.service() {
+            Service::Serving => {
+                self.due.leaderless = None;
+                ServiceMode::Serving
+            }
+            Service::NoLeader => {
+                let since = *self.due.leaderless.get_or_insert(now);
+                if self.shared.config.read_only_mode && now - since >= READ_ONLY_DELAY {
+                    ServiceMode::ReadOnly
+                } else {
+                    ServiceMode::NotServing
+                }
+            }
+            Service::Removed | Service::Alarmed => ServiceMode::NotServing,
+        };
+        if service == self.shared.service() {
+            return;
+        }
+        let tree = self.shared.tree.write();
+        let before = self.shared.set_service(service);
+        if before != ServiceMode::NotServing {
+            for handle in self.shared.registry.all() {
+                handle.close(CloseReason::NotServing);
+            }
+        }
+        drop(tree);
+        report_service(self.member.service(), service);
+    }
+
+    /// While the log cannot be written nobody knows the fate of what is in flight: those connections are
+    /// closed, as the protocol has it, instead of waiting for the disk. Sessions live on.
+    fn close_undecided(&self) {
+        for handle in self.shared.registry.all() {
+            let mut connection = handle.connection.lock();
+            if connection.in_flight() || connection.queued() > 0 {
+                connection.close(CloseReason::Member);
+                handle.wake.notify_one();
+            }
+        }
+    }
+
+    fn check_disk(&mut self) {
+        let full = self.checkpointer.is_disk_full();
+        if self.shared.set_disk_full(full) {
+            if full {
+                error!(
+                    "the disk is nearly full: creates and sets are refused until there is space"
+                );
+            } else {
+                info!("the disk has space again: all writes are taken");
+            }
+        }
+    }
+
+    /// Asks for the removal of containers and TTL znodes whose time has come.
+    fn reap(&mut self, interval_ms: u64) {
+        let config = &self.shared.config;
+        let per_interval = u128::from(config.container_max_per_minute) * u128::from(interval_ms);
+        let limit = usize::try_from((per_interval / 60_000).max(1)).unwrap_or(usize::MAX);
+        let never_used_ms = config.container_max_never_used_ms;
+        let candidates = self
+            .shared
+            .tree
+            .read()
+            .reap_candidates(wall_ms(), never_used_ms, limit);
+        for path in candidates {
+            self.member.submit_command(&Command::Reap {
+                path: &path,
+                never_used_ms,
+            });
+        }
+    }
+
+    /// Images cost disk while the store changes beside them.
+    fn drop_images(&self) {
+        if !self.member.serves_snapshots() {
+            self.checkpointer.drop_images();
+        }
+    }
+
+    /// Everything up to this index is in a durable checkpoint: the log below it can go.
+    pub(super) fn cut_log(&mut self, index: u64) {
+        let through = self.member.compact(index, self.log_retained());
+        self.checkpointer.cut_log(through);
+    }
+
+    /// Bytes of log that stay behind a checkpoint for members that lag.
+    fn log_retained(&self) -> u64 {
+        match self.member.membership().voters.len() {
+            1 => 0,
+            _ => RETAINED_LOG_BYTES,
+        }
+    }
+
+    pub(super) fn checkpoint_if_due(&mut self) {
+        if self.checkpointer.is_busy() || self.installing.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        let dirty = self.shared.tree.read().dirty_bytes();
+        let status = self.member.status();
+        let behind = status.applied > self.checkpointed;
+        // A complete one copies the whole tree: while the store fails, not more often than it has to.
+        let log_max = self.log_retained() + CHECKPOINT_LOG_BYTES;
+        let early = (dirty >= CHECKPOINT_BYTES || status.window_bytes >= log_max)
+            && !self.shared.is_checkpoint_lost();
+        let due = behind && (early || now >= self.due.checkpoint);
+        if due {
+            self.checkpoint();
+        }
+    }
+
+    pub(super) fn checkpoint(&mut self) {
+        self.due.checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
+        let membership = self.member.membership();
+        let mut tree = self.shared.tree.write();
+        self.checkpointed = tree.applied_index();
+        self.checkpointer.collect(&mut tree, membership);
+    }
+}
+
+fn report_service(service: Service, mode: ServiceMode) {
+    match (service, mode) {
+        (Service::Serving, _) => info!("clients are served"),
+        (Service::NoLeader, ServiceMode::ReadOnly) => {
+            warn!("no quorum: clients that only read are served");
+        }
+        (Service::NoLeader, _) => warn!("no quorum: clients are disconnected"),
+        (Service::Removed, _) => {
+            warn!("this member is not in the configuration (any more): clients are disconnected");
+        }
+        (Service::Alarmed, _) => error!(
+            "this member's state differs from the others': it serves nobody. Stop it, empty its data \
+             directory, and start it again; it fetches the state from the leader"
+        ),
+    }
+}
