@@ -57,7 +57,7 @@ zkcli: ## zkCli and cli_mt sessions
 	integration/zkcli/run
 
 .PHONY: field-reports
-field-reports: ## One test for each public bug report that one member can show
+field-reports: ## One test for each public bug report
 	integration/field_reports/run
 
 .PHONY: four-letter
@@ -111,6 +111,14 @@ fuzz: ## Fuzz each decoder for ten minutes
 .PHONY: compare
 compare: build ## Quenda and a genuine ZooKeeper side by side: ratios of speed, CPU and memory
 	integration/compare/run
+
+.PHONY: compare-ensemble
+compare-ensemble: build ## The same with three members each
+	integration/compare/run --members 3
+
+.PHONY: compare-snapshot
+compare-snapshot: build ## How long an empty member takes a million znodes, and what it costs the writers meanwhile
+	integration/compare/run-snapshot
 
 .PHONY: docker-image
 docker-image: build ## The container image `quenda`; see docker/README.md

@@ -1,11 +1,13 @@
-"""The servers under comparison, one at a time, each on a fresh directory of a real disk."""
+"""The servers under comparison, one kind at a time, each on a fresh directory of a real disk."""
 
 import contextlib
 import os
 import pathlib
+import resource
 import shutil
 import tempfile
 
+from integration.lib.ensemble import Ensemble
 from integration.lib.process import ServerError
 from integration.lib.quenda_server import QuendaServer
 from integration.zookeeper.genuine import DEFAULT_VERSION, GenuineZooKeeper
@@ -19,6 +21,12 @@ IN_MEMORY = {"tmpfs", "ramfs"}
 
 def cache_dir():
     return pathlib.Path(os.environ.get("QUENDA_CACHE") or pathlib.Path.home() / ".cache" / "quenda")
+
+
+def raise_file_limit():
+    """Ten thousand sessions are as many sockets, here and in the server."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def file_system(path):
@@ -42,11 +50,41 @@ def disk_for(path):
     return path, kind
 
 
+class Together:
+    """Several members, measured as one server. Times are ZooKeeper's own sample configuration's."""
+
+    def __init__(self, folder, kind, members):
+        cfg = {"tickTime": "2000", "initLimit": "10", "syncLimit": "5"}
+        self.ensemble = Ensemble(folder, members, cfg=cfg, target="genuine" if kind == ZOOKEEPER else QUENDA, heap=HEAP)
+        self.data_dir = folder
+
+    def start(self):
+        self.ensemble.start()
+        return self
+
+    def kill9(self):
+        self.ensemble.close()
+
+    @property
+    def hosts(self):
+        return self.ensemble.hosts
+
+    @property
+    def pids(self):
+        return [member.pid for member in self.ensemble]
+
+    def log_tail(self, size=2000):
+        return self.ensemble.log_tails(size)
+
+
 @contextlib.contextmanager
-def running(kind, base):
-    """A started server; killed and its directory removed at the end, whatever happens."""
+def running(kind, base, members=1):
+    """A started server or ensemble; killed and its directory removed at the end, whatever happens."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=base))
-    server = GenuineZooKeeper(folder, heap=HEAP) if kind == ZOOKEEPER else QuendaServer(folder)
+    if members > 1:
+        server = Together(folder, kind, members)
+    else:
+        server = GenuineZooKeeper(folder, heap=HEAP) if kind == ZOOKEEPER else QuendaServer(folder)
     try:
         yield server.start()
     finally:
@@ -54,7 +92,8 @@ def running(kind, base):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def describe(kind):
+def describe(kind, members=1):
+    count = "one member" if members == 1 else f"{members} members on one disk"
     if kind == ZOOKEEPER:
-        return f"Apache ZooKeeper {DEFAULT_VERSION}, heap {HEAP}, the JVM's default collector, forceSync on"
-    return "Quenda, one member, default settings"
+        return f"Apache ZooKeeper {DEFAULT_VERSION}, {count}, heap {HEAP}, the JVM's default collector, forceSync on"
+    return f"Quenda, {count}, default settings"

@@ -36,8 +36,8 @@ class Scale:
 def bench(server, workload, *options):
     """Runs `quenda bench` against the server and returns its report."""
     program = os.environ.get("QUENDA_BENCH") or str(quenda_binary())
-    command = [program, "bench", workload, "--json", "--hosts", f"127.0.0.1:{server.port}"]
-    command += ["--server-pid", str(server.pid), *map(str, options)]
+    command = [program, "bench", workload, "--json", "--hosts", server.hosts]
+    command += ["--server-pid", ",".join(map(str, server.pids)), *map(str, options)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ServerError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}\n{server.log_tail()}")

@@ -17,7 +17,7 @@ import time
 
 from integration.lib.network import Loopback
 from integration.lib.process import ServerError, four_letter_word
-from integration.lib.target import build_server
+from integration.lib.target import TARGET, build_server
 from integration.lib.zkwire import Closed, Conn
 
 START_SECONDS = 60.0
@@ -33,7 +33,7 @@ class Member:
         self.host = ensemble.network.address(number)
         self.port, self.quorum_port, self.election_port = ensemble.network.ports(number)
         self.folder = pathlib.Path(folder)
-        self.server = build_server(self.folder, cfg, port=self.port, heap=ensemble.heap)
+        self.server = build_server(self.folder, cfg, port=self.port, heap=ensemble.heap, target=ensemble.target)
         self.server.host = self.host
         self.server.prefix = ensemble.network.prefix(number)
         self.server.keeps_cfg = True
@@ -162,12 +162,15 @@ class Member:
 
 class Ensemble:
     """`members` is their number, ids from 1; `observers` are the ids among them that do not vote. `cfg` entries go
-    into every zoo.cfg, `member_cfg` maps an id to entries of its own. `heap` is for the genuine server."""
+    into every zoo.cfg, `member_cfg` maps an id to entries of its own. `heap` is for the genuine server, `target` is
+    one of integration/lib/target.py's."""
 
-    def __init__(self, folder, members=3, network=None, observers=(), cfg=None, member_cfg=None, heap="200m"):
+    def __init__(self, folder, members=3, network=None, observers=(), cfg=None, member_cfg=None, heap="200m",
+                 target=TARGET):
         self.folder = pathlib.Path(folder)
         self.network = network or Loopback()
         self.heap = heap
+        self.target = target
         self.observers = set(observers)
         self.cfg = {**ENSEMBLE_CFG, "clientPort": None, "clientPortAddress": None, **(cfg or {})}
         self.members = {}

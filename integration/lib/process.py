@@ -80,6 +80,15 @@ class ServerProcess:
     def pid(self):
         return self.process.pid if self.process else None
 
+    @property
+    def pids(self):
+        return [self.pid]
+
+    @property
+    def hosts(self):
+        """Connection string for a client."""
+        return f"{self.host}:{self.port}"
+
     def command(self):
         """The argument vector that starts the server with `self.cfg_path`."""
         raise NotImplementedError

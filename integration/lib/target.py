@@ -19,11 +19,11 @@ JAVA_PROPERTIES = (
 )
 
 
-def build_server(folder, cfg, port=None, heap="512m"):
+def build_server(folder, cfg, port=None, heap="512m", target=TARGET):
     """A server of the target's kind that is not started yet; `cfg` has the keys of zoo.cfg, `heap` is Java's."""
     cfg = dict(cfg)
-    if IS_QUENDA:
+    if target == "quenda":
         return QuendaServer(folder, cfg, port=port)
     props = {key: cfg.pop(key) for key in JAVA_PROPERTIES if key in cfg}
-    version = DEFAULT_VERSION if TARGET == "genuine" else TARGET
+    version = DEFAULT_VERSION if target == "genuine" else target
     return GenuineZooKeeper(folder, cfg, props, version=version, port=port, heap=heap)

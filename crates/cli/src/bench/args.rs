@@ -93,9 +93,9 @@ pub struct BenchArgs {
     #[arg(long)]
     pub keep: bool,
 
-    /// Process id of a server on this machine, to report its processor time and memory
-    #[arg(long)]
-    pub server_pid: Option<u32>,
+    /// Process ids of servers on this machine, separated by commas, to report their processor time and memory
+    #[arg(long, value_delimiter = ',')]
+    pub server_pid: Vec<u32>,
 
     /// Print the report as JSON
     #[arg(long)]

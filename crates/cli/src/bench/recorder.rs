@@ -61,7 +61,7 @@ pub fn lock(recorder: &Mutex<Recorder>) -> std::sync::MutexGuard<'_, Recorder> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Processor time and memory at one moment.
+/// Processor time and memory at one moment; the servers' together.
 pub struct Usage {
     client_cpu: f64,
     server: Option<(f64, u64)>,
@@ -69,16 +69,14 @@ pub struct Usage {
 
 impl Usage {
     pub fn now(args: &BenchArgs) -> Result<Usage> {
-        let server = match args.server_pid {
-            Some(pid) => Some((
-                process::cpu_seconds(Some(pid))?,
-                process::resident_bytes(Some(pid))?,
-            )),
-            None => None,
-        };
+        let mut server = (0.0, 0);
+        for &pid in &args.server_pid {
+            server.0 += process::cpu_seconds(Some(pid))?;
+            server.1 += process::resident_bytes(Some(pid))?;
+        }
         Ok(Usage {
             client_cpu: process::cpu_seconds(None)?,
-            server,
+            server: (!args.server_pid.is_empty()).then_some(server),
         })
     }
 }

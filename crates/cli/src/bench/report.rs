@@ -36,7 +36,7 @@ impl Latency {
     }
 }
 
-/// Processor time and memory of the server over the measured time.
+/// Processor time and memory of the servers, together, over the measured time.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerUse {
     pub cpu_seconds: f64,
