@@ -1,0 +1,209 @@
+//! Changes of the members by clients.
+
+use quenda_node::Service;
+use quenda_proto::ErrorCode;
+
+use crate::harness::{Cluster, config, server_line};
+
+fn text(cluster: &Cluster, member: u64) -> String {
+    let node = cluster.hosts[&member].tree.get("/zookeeper/config");
+    let data = node
+        .expect("the config znode")
+        .data()
+        .unwrap_or_default()
+        .to_vec();
+    String::from_utf8(data).expect("text")
+}
+
+#[test]
+fn one_becomes_three_then_five_then_three() {
+    let mut cluster = Cluster::started(&[1], &[]);
+    let client = cluster.open(1, 600_000);
+    cluster.create(&client, "/a");
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    for id in 2..=5 {
+        cluster.start_empty(id);
+    }
+    cluster.run_for(1000);
+    for id in 2..=5 {
+        assert_eq!(cluster.hosts[&id].member.service(), Service::NoLeader);
+    }
+    let three = config(&[1, 2, 3], &[]);
+    cluster.reconfig_to(&client, &three);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.until("three vote", |cluster| {
+        cluster.is_membership(&[1, 2, 3], &[])
+    });
+    let joining = [4, 5].map(|id| server_line(id, "participant")).join(",");
+    cluster.reconfig(&client, Some(&joining), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.until("five vote", |cluster| {
+        cluster.is_membership(&[1, 2, 3, 4, 5], &[]) && cluster.all_serve()
+    });
+    cluster.assert_agreement();
+    assert!(text(&cluster, 5).contains("server.5=h5:1:2:participant;h5:3"));
+    cluster.reconfig(&client, None, Some("2,3"));
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.until("three vote", |cluster| {
+        cluster.is_membership(&[1, 4, 5], &[])
+    });
+    cluster.until("those who left know", |cluster| {
+        [2, 3]
+            .iter()
+            .all(|id| cluster.hosts[id].member.service() == Service::Removed)
+    });
+    assert!(cluster.has(4, "/a"));
+    // Two of the three are enough.
+    cluster.kill(5);
+    cluster.create(&client, "/b");
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    assert!(cluster.hosts[&1].eras.is_empty(), "nobody was disturbed");
+}
+
+#[test]
+fn an_id_is_used_again_by_an_empty_member() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let leader = cluster.leader();
+    let client = cluster.open(leader, 600_000);
+    let other = cluster.follower();
+    cluster.reconfig(&client, None, Some(&other.to_string()));
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.kill(other);
+    cluster.start_empty(other);
+    cluster.run_for(500);
+    cluster.reconfig(&client, Some(&server_line(other, "participant")), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.until("it votes again", |cluster| {
+        cluster.is_membership(&[1, 2, 3], &[]) && cluster.all_serve()
+    });
+}
+
+#[test]
+fn observers_come_and_go_and_change_their_part() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let leader = cluster.leader();
+    let client = cluster.open(leader, 600_000);
+    // One that is not there disturbs nobody.
+    cluster.reconfig(&client, Some(&server_line(100, "observer")), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.reconfig(&client, None, Some("100"));
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.start_empty(4);
+    cluster.reconfig(&client, Some(&server_line(4, "observer")), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.until("it observes", |cluster| {
+        cluster.is_membership(&[1, 2, 3], &[4]) && cluster.all_serve()
+    });
+    cluster.reconfig(&client, Some(&server_line(4, "participant")), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.until("it votes", |cluster| {
+        cluster.is_membership(&[1, 2, 3, 4], &[])
+    });
+    let follower = cluster.follower();
+    cluster.reconfig(&client, Some(&server_line(follower, "observer")), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.until("a voter observes", |cluster| {
+        let voters: Vec<u64> = (1..=4).filter(|id| *id != follower).collect();
+        cluster.is_membership(&voters, &[follower])
+    });
+    cluster.run_for(1000);
+    assert!(cluster.all_serve());
+}
+
+#[test]
+fn the_leader_is_removed_and_answers_first() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let leader = cluster.leader();
+    let client = cluster.open(leader, 600_000);
+    cluster.reconfig(&client, None, Some(&leader.to_string()));
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    let staying: Vec<u64> = (1..=3).filter(|id| *id != leader).collect();
+    cluster.until("the others lead", |cluster| {
+        cluster.is_membership(&staying, &[])
+    });
+    cluster.until("it knows", |cluster| {
+        cluster.hosts[&leader].member.service() == Service::Removed
+    });
+    cluster.kill(leader);
+    let client = cluster.open(staying[0], 4000);
+    cluster.create(&client, "/a");
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+}
+
+#[test]
+fn a_member_that_was_away_when_it_was_removed_hears_of_it() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let (leader, away) = (cluster.leader(), cluster.follower());
+    let client = cluster.open(leader, 600_000);
+    let disk = cluster.kill(away);
+    cluster.run_for(1500);
+    cluster.reconfig(&client, None, Some(&away.to_string()));
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.restart(away, disk);
+    cluster.until("it knows", |cluster| {
+        cluster.hosts[&away].member.service() == Service::Removed
+    });
+    assert_eq!(cluster.leader(), leader);
+    // It may come back.
+    cluster.reconfig(&client, Some(&server_line(away, "participant")), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.until("it votes again", |cluster| {
+        cluster.is_membership(&[1, 2, 3], &[]) && cluster.all_serve()
+    });
+}
+
+#[test]
+fn what_would_lose_the_quorum_is_refused() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let (leader, down) = (cluster.leader(), cluster.follower());
+    let live = 6 - leader - down;
+    let client = cluster.open(leader, 600_000);
+    cluster.kill(down);
+    cluster.run_for(1500);
+    cluster.reconfig(&client, None, Some(&live.to_string()));
+    assert_eq!(cluster.answer(&client), ErrorCode::NewConfigNoQuorum);
+    let absent = [7, 8, 9].map(|id| server_line(id, "participant")).join(",");
+    cluster.reconfig(&client, Some(&absent), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::NewConfigNoQuorum);
+    assert!(cluster.is_membership(&[1, 2, 3], &[]));
+    // Without the one that is down there is a quorum.
+    cluster.reconfig(&client, None, Some(&down.to_string()));
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    let mut staying = [leader, live];
+    staying.sort_unstable();
+    assert!(cluster.is_membership(&staying, &[]));
+}
+
+#[test]
+fn a_second_change_while_one_is_on_its_way_is_refused() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let (leader, follower) = (cluster.leader(), cluster.follower());
+    let first = cluster.open(leader, 600_000);
+    let second = cluster.open(follower, 600_000);
+    cluster.reconfig(&first, Some(&server_line(8, "observer")), None);
+    cluster.reconfig(&first, Some(&server_line(9, "observer")), None);
+    assert_eq!(cluster.answer(&first), ErrorCode::Ok);
+    cluster.run_for(200);
+    assert_eq!(
+        cluster.hosts[&leader].codes(first.connection),
+        [ErrorCode::Ok, ErrorCode::Ok, ErrorCode::ReconfigInProgress]
+    );
+    cluster.reconfig(&second, Some(&server_line(9, "observer")), None);
+    assert_eq!(cluster.answer(&second), ErrorCode::Ok);
+    assert!(cluster.is_membership(&[1, 2, 3], &[8, 9]));
+}
+
+#[test]
+fn wrong_requests_change_nothing() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let client = cluster.open(1, 600_000);
+    cluster.reconfig(&client, Some("server.4=nonsense"), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::BadArguments);
+    cluster.reconfig(&client, None, Some("1,2,3"));
+    assert_eq!(cluster.answer(&client), ErrorCode::BadArguments);
+    assert!(cluster.is_membership(&[1, 2, 3], &[]));
+    let mut alone = Cluster::started(&[1], &[]);
+    let client = alone.open(1, 600_000);
+    alone.reconfig(&client, None, Some("1"));
+    assert_eq!(alone.answer(&client), ErrorCode::BadArguments);
+}
