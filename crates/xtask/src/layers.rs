@@ -22,6 +22,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("quenda-storage", &["quenda-tree", "quenda-consensus"]),
+    (
+        "quenda-sim",
+        &[
+            "quenda-proto",
+            "quenda-tree",
+            "quenda-consensus",
+            "quenda-frontend",
+            "quenda-node",
+        ],
+    ),
     ("quenda-client", &["quenda-proto"]),
     (
         "quenda-server",

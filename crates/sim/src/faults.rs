@@ -1,0 +1,189 @@
+//! What goes wrong, when, and for how long.
+
+use crate::plan::Plan;
+use crate::rng::Rng;
+use crate::schedule::{MS, Micros, SECOND};
+
+/// Whom a fault meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// Whoever leads.
+    Leader,
+    /// This one.
+    Member(u64),
+}
+
+/// One fault.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// The process dies, and starts again later.
+    Crash {
+        /// Who.
+        target: Target,
+        /// Nobody is told, and what was not synced may be lost.
+        power_cut: bool,
+        /// How long it stays away.
+        down: Micros,
+    },
+    /// All lose power.
+    Blackout {
+        /// How long they stay away, about.
+        down: Micros,
+    },
+    /// The process stands still.
+    Pause {
+        /// Who.
+        target: Target,
+        /// For how long.
+        time: Micros,
+    },
+    /// A member is cut off from the other members.
+    Isolate {
+        /// Who.
+        target: Target,
+        /// It hears nobody.
+        deaf: bool,
+        /// Nobody hears it.
+        mute: bool,
+        /// For how long.
+        time: Micros,
+    },
+    /// One direction between two members.
+    Cut {
+        /// From here nothing comes
+        from: u64,
+        /// to there.
+        to: u64,
+        /// For how long.
+        time: Micros,
+    },
+    /// Syncs take long.
+    SlowDisk {
+        /// Who.
+        target: Target,
+        /// At most so long.
+        sync: Micros,
+        /// For how long.
+        time: Micros,
+    },
+    /// The wall clock jumps.
+    WallJump {
+        /// Who.
+        target: Target,
+        /// Milliseconds.
+        by: i64,
+    },
+    /// A client does not reach a member.
+    CutClient {
+        /// The client.
+        client: usize,
+        /// The member.
+        member: u64,
+        /// For how long.
+        time: Micros,
+    },
+    /// A graceful stop, and a start later.
+    Stop {
+        /// Who.
+        target: Target,
+        /// How long it stays away.
+        down: Micros,
+    },
+    /// The store is lost.
+    Wipe {
+        /// Who.
+        target: Target,
+        /// How long it stays away.
+        down: Micros,
+    },
+    /// The administrator changes the membership.
+    Reconfig,
+}
+
+/// The faults of a plan, with the times at which they begin.
+pub fn draw(plan: &Plan, rng: &mut Rng) -> Vec<(Micros, Fault)> {
+    let mut faults = Vec::new();
+    let mut at = 2 * SECOND + rng.below(SECOND);
+    while at < plan.chaos {
+        if let Some(fault) = draw_one(plan, rng) {
+            faults.push((at, fault));
+        }
+        at += rng.between(plan.gap / 2, plan.gap * 3 / 2);
+    }
+    faults
+}
+
+fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
+    let mix = &plan.mix;
+    let hosts: Vec<u64> = plan.hosts().collect();
+    let target = match rng.percent(45) {
+        true => Target::Leader,
+        false => Target::Member(*rng.pick(&hosts)),
+    };
+    let short = plan.gentle;
+    let time = match short {
+        true => rng.between(100, 900) * MS,
+        false => *rng.pick(&[200, 700, 1_500, 4_000]) * MS + rng.below(500 * MS),
+    };
+    let weights = [
+        mix.kill,
+        mix.power,
+        mix.blackout,
+        mix.pause,
+        mix.isolate,
+        mix.cut,
+        mix.slow_disk,
+        mix.wall_jump,
+        mix.cut_client,
+        mix.stop,
+        mix.wipe,
+        mix.reconfig,
+    ];
+    let mut draw = rng.below(weights.iter().sum());
+    let kind = weights.iter().position(|weight| {
+        let hit = draw < *weight;
+        draw = draw.saturating_sub(*weight);
+        hit
+    })?;
+    let fault = match kind {
+        0 | 1 => Fault::Crash {
+            target,
+            power_cut: kind == 1,
+            down: time,
+        },
+        2 => Fault::Blackout { down: time },
+        3 => Fault::Pause { target, time },
+        4 => {
+            let way = rng.below(4);
+            Fault::Isolate {
+                target,
+                deaf: way != 0,
+                mute: way != 1,
+                time,
+            }
+        }
+        5 => Fault::Cut {
+            from: *rng.pick(&hosts),
+            to: *rng.pick(&hosts),
+            time,
+        },
+        6 => Fault::SlowDisk {
+            target,
+            sync: rng.between(30, 600) * MS,
+            time,
+        },
+        7 => Fault::WallJump {
+            target,
+            by: rng.below(200_000) as i64 - 100_000,
+        },
+        8 => Fault::CutClient {
+            client: rng.below(plan.clients as u64) as usize,
+            member: *rng.pick(&hosts),
+            time,
+        },
+        9 => Fault::Stop { target, down: time },
+        10 => Fault::Wipe { target, down: time },
+        _ => Fault::Reconfig,
+    };
+    Some(fault)
+}

@@ -1,0 +1,284 @@
+//! How one simulation is set up: drawn from its seed.
+
+use quenda_frontend::Settings;
+
+use crate::client::Habits;
+use crate::network::Weather;
+use crate::rng::Rng;
+use crate::schedule::{MS, Micros, SECOND};
+
+/// A fault of the host that the checkers have to find. None of them exists in the product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutation {
+    /// The log is reported durable before it is synced.
+    AcknowledgeBeforeSync,
+    /// Votes are not written down.
+    ForgetVotes,
+    /// sync is answered without a round through the leader.
+    ReadWithoutBarrier,
+    /// An image is installed without the position in the log that it belongs to.
+    SnapshotWithoutPosition,
+}
+
+impl Mutation {
+    /// All, with their names on the command line.
+    pub const ALL: [(&'static str, Mutation); 4] = [
+        ("acknowledge-before-sync", Mutation::AcknowledgeBeforeSync),
+        ("forget-votes", Mutation::ForgetVotes),
+        ("read-without-barrier", Mutation::ReadWithoutBarrier),
+        (
+            "snapshot-without-position",
+            Mutation::SnapshotWithoutPosition,
+        ),
+    ];
+}
+
+/// Weights of the faults, 0 for those that do not happen.
+#[derive(Debug, Clone, Default)]
+pub struct FaultMix {
+    /// kill -9.
+    pub kill: u64,
+    /// Power cut of one member.
+    pub power: u64,
+    /// Power cut of all members.
+    pub blackout: u64,
+    /// A stopped process.
+    pub pause: u64,
+    /// A member cut off, in one direction or both.
+    pub isolate: u64,
+    /// One direction between two members.
+    pub cut: u64,
+    /// A slow disk.
+    pub slow_disk: u64,
+    /// A jump of the wall clock.
+    pub wall_jump: u64,
+    /// A client cut off from members.
+    pub cut_client: u64,
+    /// A graceful stop and start.
+    pub stop: u64,
+    /// A store is lost.
+    pub wipe: u64,
+    /// A change of the membership.
+    pub reconfig: u64,
+}
+
+/// One simulation.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The seed.
+    pub seed: u64,
+    /// Members at the beginning.
+    pub members: u64,
+    /// Observers among them, the last ones.
+    pub observers: u64,
+    /// Machines that may join later.
+    pub spares: u64,
+    /// Number of clients.
+    pub clients: usize,
+    /// Id of the cluster.
+    pub cluster: u64,
+    /// Secret of the cluster.
+    pub secret: [u8; 32],
+    /// A fault of the host.
+    pub mutation: Option<Mutation>,
+    /// Messages between members are small and few at a time.
+    pub small_batches: bool,
+    /// Time between two checkpoints.
+    pub checkpoint_interval: Micros,
+    /// Bytes of log that stay behind a checkpoint.
+    pub log_retained: u64,
+    /// Percent of the pieces of an image that do not arrive.
+    pub transfer_breaks: u64,
+    /// Every read is linearizable.
+    pub linearizable: bool,
+    /// Only faults that no session may notice.
+    pub gentle: bool,
+    /// Time in which faults happen.
+    pub chaos: Micros,
+    /// Mean time between two faults.
+    pub gap: Micros,
+    /// How well frames travel meanwhile.
+    pub weather: Weather,
+    /// Which faults happen.
+    pub mix: FaultMix,
+    /// Client timeouts in milliseconds.
+    pub timeouts: (u64, u64),
+    /// Bytes of padding in values.
+    pub padding: u64,
+    /// Mean time between two looks of a client.
+    pub think: Micros,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn new(seed: u64, mutation: Option<Mutation>) -> Plan {
+        let mut rng = Rng::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37);
+        let gentle = rng.percent(15);
+        let members = match rng.below(100) {
+            0..8 if !gentle => 1,
+            8..12 if !gentle => 2,
+            12..70 | 0..12 => 3,
+            70..80 => 4,
+            _ => 5,
+        };
+        let observers = u64::from(members >= 4 && rng.percent(40));
+        let spares = if members >= 3 && rng.percent(35) {
+            rng.between(1, 2)
+        } else {
+            0
+        };
+        let (weather, mix) = if gentle {
+            (Weather::fair(), gentle_mix())
+        } else {
+            (weather(&mut rng), mix(&mut rng, members, spares))
+        };
+        let small_log = rng.percent(45);
+        Plan {
+            seed,
+            members,
+            observers,
+            spares,
+            clients: rng.between(3, 7) as usize,
+            cluster: rng.next(),
+            secret: rng.bytes(),
+            mutation,
+            small_batches: rng.percent(20),
+            checkpoint_interval: rng.between(200, 3_000) * MS,
+            log_retained: if small_log { rng.below(4_000) } else { 1 << 20 },
+            transfer_breaks: if rng.percent(30) { 40 } else { 2 },
+            linearizable: rng.percent(12),
+            gentle,
+            chaos: rng.between(6, 16) * SECOND,
+            gap: if gentle {
+                4 * SECOND
+            } else {
+                rng.between(300, 2_500) * MS
+            },
+            weather,
+            mix,
+            timeouts: if gentle {
+                (4_000, 8_000)
+            } else {
+                (1_500, 6_000)
+            },
+            padding: *rng.pick(&[0, 50, 2_000]),
+            think: rng.between(10, 70) * MS,
+        }
+    }
+
+    /// All machines.
+    pub fn hosts(&self) -> impl Iterator<Item = u64> + use<> {
+        1..=self.members + self.spares
+    }
+
+    /// Voters at the beginning.
+    pub fn voters(&self) -> Vec<u64> {
+        (1..=self.members - self.observers).collect()
+    }
+
+    /// Observers at the beginning.
+    pub fn learners(&self) -> Vec<u64> {
+        (self.members - self.observers + 1..=self.members).collect()
+    }
+
+    /// Stands for whatever start of a member there is.
+    pub fn any_boot(&self) -> u64 {
+        0
+    }
+
+    /// The `server.N` line of a member.
+    pub fn server_line(id: u64, observer: bool) -> String {
+        let role = if observer { "observer" } else { "participant" };
+        format!("server.{id}=m{id}:2888:3888:{role};0.0.0.0:2181")
+    }
+
+    /// The configuration that the founder writes down.
+    pub fn config_text(&self) -> String {
+        if self.members == 1 {
+            return String::new();
+        }
+        let voters = self.voters();
+        let lines: Vec<String> = (1..=self.members)
+            .map(|id| Plan::server_line(id, !voters.contains(&id)))
+            .collect();
+        lines.join("\n")
+    }
+
+    /// Settings of the client protocol.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            session_timeout_min_ms: 1_500,
+            skip_acl: true,
+            reconfig_enabled: true,
+            standalone_enabled: false,
+            linearizable_reads: self.linearizable,
+            ..Settings::default()
+        }
+    }
+
+    /// Habits of a client; the first may be the administrator.
+    pub fn habits(&self, rng: &mut Rng, is_admin: bool) -> Habits {
+        Habits {
+            timeout_ms: rng.between(self.timeouts.0, self.timeouts.1) as i32,
+            window: rng.between(1, 6) as usize,
+            think: self.think,
+            padding: self.padding,
+            moves: if rng.percent(50) { 40 } else { 0 },
+            closes: if rng.percent(50) { 20 } else { 0 },
+            vanishes: if rng.percent(50) { 20 } else { 0 },
+            linearizable: self.linearizable,
+            is_admin,
+        }
+    }
+}
+
+fn weather(rng: &mut Rng) -> Weather {
+    let mut weather = Weather::fair();
+    match rng.below(10) {
+        0..4 => {}
+        4..6 => {
+            weather.delay = (MS, rng.between(5, 80) * MS);
+            weather.breaks = rng.below(30);
+        }
+        6..8 => {
+            weather.delay = (MS / 5, rng.between(2, 40) * MS);
+            weather.datagrams = true;
+            weather.loss = rng.below(400);
+            weather.doubled = rng.below(400);
+        }
+        _ => {
+            weather.delay = (MS / 5, rng.between(2, 200) * MS);
+            weather.datagrams = true;
+            weather.loss = rng.below(2_000);
+            weather.doubled = rng.below(1_000);
+        }
+    }
+    weather
+}
+
+fn gentle_mix() -> FaultMix {
+    FaultMix {
+        stop: 4,
+        kill: 4,
+        wall_jump: 1,
+        ..FaultMix::default()
+    }
+}
+
+fn mix(rng: &mut Rng, members: u64, spares: u64) -> FaultMix {
+    let mut some = |weight: u64, percent: u64| if rng.percent(percent) { weight } else { 0 };
+    FaultMix {
+        kill: some(3, 60),
+        power: some(3, 60),
+        blackout: some(1, 30),
+        pause: some(3, 60),
+        isolate: some(4, 60),
+        cut: some(4, 50),
+        slow_disk: some(2, 40),
+        wall_jump: some(2, 40),
+        cut_client: some(3, 40),
+        stop: some(2, 50),
+        wipe: if members >= 3 { some(2, 25) } else { 0 },
+        reconfig: if spares > 0 { some(4, 90) } else { 0 },
+    }
+}
