@@ -45,6 +45,8 @@ def ask(member, names, word):
         lines = four_letter_word(member.port, word, host=member.host).splitlines()
         values = dict(line.split("\t", 1) for line in lines if "\t" in line)
         values["zk_version"] = "VERSION"
+        if "zk_observer_master_id" in values:
+            values["zk_observer_master_id"] = "3"
         values.pop("zk_followers", None)  # the name of old releases, which we answer too
         placed = {f"zk_{key}": values.get(f"zk_{key}") for key in PLACE.split()}
         return "".join(f"{key}\t{value}\n" for key, value in placed.items() if value is not None)

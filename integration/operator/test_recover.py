@@ -1,0 +1,100 @@
+"""`quenda recover` after a majority is gone: from three members to one, and back to three."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.dont_write_bytecode = True
+
+from kazoo.client import KazooClient  # noqa: E402
+
+from integration.lib.ensemble import Ensemble  # noqa: E402
+from integration.operator.cli import eventually, quenda, until  # noqa: E402
+
+CFG = {"reconfigEnabled": "true", "skipACL": "yes"}
+
+
+@pytest.fixture
+def ensemble(tmp_path):
+    with Ensemble(tmp_path, cfg=CFG) as ensemble:
+        yield ensemble
+
+
+def client(member):
+    zk = KazooClient(hosts=member.address)
+    zk.start(timeout=30)
+    return zk
+
+
+def recover(member, *args, answer=""):
+    return quenda("recover", "--config", member.server.cfg_path, *args, answer=answer)
+
+
+def lose_all_but_one(ensemble):
+    """Writes, then ends everybody; the one that is left is a follower. Gives it and the zxid of the last write."""
+    left = ensemble.followers()[0]
+    zk = client(left)
+    zk.create("/kept", b"1")
+    zxid = zk.set("/kept", b"2").mzxid
+    zk.stop()
+    zk.close()
+    ensemble.kill9()
+    return left, zxid
+
+
+def test_one_member_goes_on_and_grows_again(ensemble):
+    left, zxid = lose_all_but_one(ensemble)
+    words = f"recover member {left.number}"
+    declined = recover(left, answer="yes\n")
+    assert declined.code == 1 and "Nothing has changed." in declined.out, declined
+    done = recover(left, answer=f"{words}\n")
+    assert done.code == 0 and "is alone now" in done.out, done
+    again = recover(left)
+    assert again.code == 0 and "nothing to recover" in again.out, again
+
+    left.start()
+    report = until(left.address, code=0)
+    assert [row["id"] for row in report["members"]] == [left.number]
+    zk = client(left)
+    try:
+        assert zk.get("/kept")[0] == b"2"
+        assert zk.set("/kept", b"3").mzxid >> 32 > (zxid >> 32) + 1000
+        others = [member for member in ensemble if member is not left]
+        for member in others:
+            member.wipe()
+            member.spawn()
+            zk.reconfig(joining=f"server.{member.number}={member.line()}", leaving=None, new_members=None)
+            member.wait_serving()
+        report = until(left.address, code=0)
+        assert [row["id"] for row in report["members"]] == [1, 2, 3]
+        eventually(lambda: all(row["status"]["role"] != "joining" for row in until(left.address, code=0)["members"]))
+    finally:
+        zk.stop()
+        zk.close()
+
+
+def test_a_lost_member_with_its_data_is_refused(ensemble):
+    left, _ = lose_all_but_one(ensemble)
+    assert recover(left, "--yes").code == 0
+    left.start()
+    stray = next(member for member in ensemble if member is not left)
+    stray.spawn()
+    problem = eventually(
+        lambda: [text for text in until(left.address, stray.address, code=1)["problems"] if "another cluster" in text]
+    )
+    assert f"member {stray.number}" in problem[0]
+    assert not stray.serving()
+
+
+def test_a_running_server_is_left_alone(ensemble):
+    member = ensemble.leader()
+    refused = recover(member, "--yes")
+    assert refused.code == 3 and "in use" in refused.err, refused
+    until(member.address, code=0)
+
+
+def test_a_directory_without_a_store_is_refused(tmp_path):
+    result = quenda("recover", "--data-dir", tmp_path, "--yes")
+    assert result.code == 3 and "no store" in result.err, result
