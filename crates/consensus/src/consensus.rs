@@ -476,11 +476,6 @@ impl Consensus {
         Membership::from_raft(self.node.raft.prs().conf().to_conf_state())
     }
 
-    /// The entry that the membership in force came with; 0 if it has not changed since the start.
-    pub fn membership_index(&self) -> u64 {
-        self.node.store().membership_index()
-    }
-
     /// Whether this member has no membership yet: it waits to be fed by a leader.
     pub fn is_joining(&self) -> bool {
         let raft = &self.node.raft;

@@ -138,10 +138,6 @@ impl LogWindow {
         self.membership_index = index;
     }
 
-    pub(crate) fn membership_index(&self) -> u64 {
-        self.membership_index
-    }
-
     fn serves(&self, image: &SnapshotImage, request_index: u64, to: u64) -> bool {
         image.index >= request_index
             && image.index >= self.compacted.0.max(self.membership_index)

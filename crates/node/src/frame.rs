@@ -115,7 +115,7 @@ pub enum Frame<'a> {
     Status(Standing),
     /// The receiver is no member, as of this entry.
     NotMember {
-        /// The entry that the sender's membership came with.
+        /// Newest entry that the sender has applied.
         index: u64,
     },
 }

@@ -30,7 +30,7 @@ pub const LEADER_SILENT_MS: u64 = 1500;
 
 /// Milliseconds within which a member must have been heard to count as live: for the quorum that expiry
 /// needs, for promotions, removals and handing over.
-pub const LIVE_MS: u64 = 1000;
+pub const LIVE_MS: u64 = 1500;
 
 /// Milliseconds without a report of a member's sessions after which the report is late: those sessions are
 /// not ended meanwhile.

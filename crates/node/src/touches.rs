@@ -45,6 +45,12 @@ impl Reporter {
         }
     }
 
+    /// This member leads: nobody is to be told.
+    pub fn clear(&mut self) {
+        self.fresh.clear();
+        self.told.clear();
+    }
+
     /// There is another leader, which gives every session its full timeout.
     pub fn restart(&mut self) {
         self.fresh.append(&mut self.told);

@@ -81,11 +81,13 @@ impl Member {
             return;
         }
         self.leading_since = Some(status.term);
+        self.reporter.clear();
         self.tracker = SessionTracker::default();
         for (session, state) in tree.sessions() {
             self.track(session, state);
         }
-        if tree.cluster().is_none() {
+        let grows = tree.ensemble().is_none() && !self.founding.config.is_empty();
+        if tree.cluster().is_none() || grows {
             let Founding {
                 cluster,
                 secret,

@@ -17,7 +17,9 @@ impl Member {
     pub fn receive(&mut self, from: u64, frame: &[u8], now_ms: u64) -> Result<(), PeerFrameError> {
         self.now_ms = self.now_ms.max(now_ms);
         let frame = Frame::decode(frame)?;
-        self.peers.entry(from).heard_ms = Some(now_ms);
+        let peer = self.peers.entry(from);
+        peer.heard_ms = Some(now_ms);
+        peer.up = true;
         match frame {
             Frame::Raft {
                 to_learner,
@@ -74,7 +76,7 @@ impl Member {
             .is_none_or(|last| tick >= last + STATUS_TICKS)
         {
             peer.dismissed_tick = Some(tick);
-            let index = self.consensus.membership_index();
+            let index = self.consensus.status().applied;
             self.send(from, Frame::NotMember { index }.encode());
         }
     }
