@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 from integration.lib.ensemble import Ensemble  # noqa: E402
 from integration.lib.process import ServerProcess, free_port  # noqa: E402
 from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
-from integration.operator.cli import quenda, status, until  # noqa: E402
+from integration.operating.cli import quenda, status, until  # noqa: E402
 
 @pytest.fixture(scope="module")
 def ensemble(tmp_path_factory):

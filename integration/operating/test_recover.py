@@ -9,9 +9,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.dont_write_bytecode = True
 
 from kazoo.client import KazooClient  # noqa: E402
+from kazoo.exceptions import NewConfigNoQuorumError  # noqa: E402
 
 from integration.lib.ensemble import Ensemble  # noqa: E402
-from integration.operator.cli import eventually, quenda, until  # noqa: E402
+from integration.operating.cli import eventually, quenda, until  # noqa: E402
 
 CFG = {"reconfigEnabled": "true", "skipACL": "yes"}
 
@@ -26,6 +27,14 @@ def client(member):
     zk = KazooClient(hosts=member.address)
     zk.start(timeout=30)
     return zk
+
+
+def joins(zk, member):
+    """Adds a member; False while the leader has not heard of it yet, so that a majority would not be there."""
+    try:
+        return zk.reconfig(joining=f"server.{member.number}={member.line()}", leaving=None, new_members=None)
+    except NewConfigNoQuorumError:
+        return False
 
 
 def recover(member, *args, answer=""):
@@ -65,7 +74,7 @@ def test_one_member_goes_on_and_grows_again(ensemble):
         for member in others:
             member.wipe()
             member.spawn()
-            zk.reconfig(joining=f"server.{member.number}={member.line()}", leaving=None, new_members=None)
+            eventually(lambda member=member: joins(zk, member))
             member.wait_serving()
         report = until(left.address, code=0)
         assert [row["id"] for row in report["members"]] == [1, 2, 3]
