@@ -116,6 +116,24 @@ fn only_the_first_founding_counts() {
 }
 
 #[test]
+fn a_cluster_of_one_that_gets_members_keeps_its_identity_and_its_zxids() {
+    let mut member = Member::new();
+    member.must_create("/a");
+    let before = member.tree.last_zxid();
+    member.apply(&Command::Found {
+        cluster: 1,
+        secret: [0; 32],
+        config: LINES,
+    });
+    let version = 0x2_0000_0000;
+    assert!(version > before);
+    assert_eq!(member.text(CONFIG), text(version));
+    assert_eq!(member.tree.cluster(), Some(77));
+    assert_eq!(member.stat("/a").czxid, before);
+    assert_eq!(member.tree.digest(), member.tree.recompute_digest());
+}
+
+#[test]
 fn a_reconfiguration_is_one_transaction_that_watches_see() {
     let mut member = Member::founded(LINES);
     member.time_ms = 2_000_000;

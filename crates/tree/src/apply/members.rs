@@ -20,7 +20,8 @@ use crate::session::{self, Cluster};
 const CONFIG: &str = "/zookeeper/config";
 
 impl Tree {
-    /// Gives the cluster its identity and its first members, unless it has them.
+    /// Gives the cluster its identity and its first members, unless it has them. A cluster of one that ran
+    /// alone so far has an identity, but no members: it keeps the one and gets the others.
     pub(super) fn found(
         &mut self,
         stamp: Stamp,
@@ -28,14 +29,13 @@ impl Tree {
         config: &str,
         changes: &mut Changes,
     ) -> Applied {
-        if self.cluster.is_some() {
-            return Applied::verdict(0, Ok(()));
-        }
         let Ok(ensemble) = Ensemble::parse(config) else {
             return Applied::verdict(0, Err(ErrorCode::BadArguments));
         };
-        self.take_identity(cluster);
-        if !ensemble.is_empty() {
+        if self.cluster.is_none() {
+            self.take_identity(cluster);
+        }
+        if self.ensemble.is_none() && !ensemble.is_empty() {
             let version = self.zxids.begin_epoch(stamp.term);
             self.install_config(Some(ensemble), version, stamp.time_ms, changes);
         }
