@@ -42,3 +42,7 @@ pub const IMAGE_CHUNK_BYTES: usize = 1 << 20;
 /// The list of an image's files. It travels inside a message of raft. An image with more files than it can
 /// name is not made.
 pub const IMAGE_MANIFEST_BYTES: usize = 64 << 10;
+
+/// A received image is brought to the disk whenever so much of it has come, so that the syncs of the log
+/// beside it never wait for much.
+pub const IMAGE_SYNC_BYTES: usize = 2 << 20;

@@ -15,6 +15,7 @@ use super::images::{checksum, image_io};
 use crate::content::check_newer;
 use crate::error::StoreError;
 use crate::image::{Completion, ImageKind, ImageReceiver, Manifest, Reception, refused};
+use crate::limits::IMAGE_SYNC_BYTES;
 use crate::space::Space;
 
 /// The description of the image, beside the folder of its files.
@@ -38,6 +39,8 @@ struct Arriving {
     reception: Reception,
     /// The file that was written last.
     open: Option<(usize, File)>,
+    /// Bytes of that file that the disk may not have yet.
+    unsynced: usize,
     /// Everything is here and durable.
     finished: bool,
 }
@@ -156,6 +159,7 @@ impl State {
         self.image = Some(Arriving {
             reception,
             open: None,
+            unsynced: 0,
             finished: false,
         });
         Ok(())
@@ -236,11 +240,12 @@ impl Arriving {
         let file = self.file(number, folder).map_err(image_io)?;
         file.write_all_at(bytes, offset).map_err(image_io)?;
         step("a piece is written");
+        self.unsynced += bytes.len();
         match self.reception.add(number, bytes) {
-            Completion::Partial => Ok(()),
-            Completion::Whole => {
+            Completion::Partial if self.unsynced < IMAGE_SYNC_BYTES => Ok(()),
+            Completion::Partial | Completion::Whole => {
+                self.unsynced = 0;
                 let file = self.file(number, folder).map_err(image_io)?;
-                // Spreads the work of the end; the end does it again.
                 file.sync_data().map_err(image_io)
             }
             Completion::Damaged => {

@@ -18,7 +18,7 @@ use super::open::{check_identity, open_prepared};
 use super::options::{self, LOG, RAFT_META};
 use super::place::Place;
 use super::read;
-use crate::error::StoreError;
+use crate::error::{OpenError, StoreError};
 use crate::format::{self, Progress};
 use crate::image::{Manifest, refused};
 
@@ -30,7 +30,10 @@ pub(super) fn prepare(
     progress: Progress,
 ) -> Result<DB, StoreError> {
     take_files(place, manifest, files).map_err(image_io)?;
-    let db = open_prepared(place).map_err(|error| refused(error.to_string()))?;
+    let db = open_prepared(place).map_err(|error| match error {
+        OpenError::Damaged { .. } => refused(error.to_string()),
+        other => StoreError::ImageIo(other.to_string()),
+    })?;
     step("the new database is open");
     if checkpoint_row(&db)? != manifest.checkpoint {
         return Err(refused("its database belongs to another entry"));
