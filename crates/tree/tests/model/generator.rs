@@ -7,13 +7,14 @@ use quenda_proto::Op;
 use quenda_proto::jute::Encode;
 use quenda_proto::multi::{put_request, put_terminator};
 use quenda_proto::records::{
-    Acl, CheckVersionRequest, CreateRequest, CreateTtlRequest, DeleteRequest, SetAclRequest,
-    SetDataRequest,
+    Acl, CheckVersionRequest, CreateRequest, CreateTtlRequest, DeleteRequest, ReconfigRequest,
+    SetAclRequest, SetDataRequest,
 };
 use quenda_tree::Identity;
-use quenda_tree::command::{Command, Origin, Request, Switches};
+use quenda_tree::command::{Command, Origin, ReconfigFacts, Request, Switches};
 
 use crate::common::{Random, acl};
+use crate::members::LINES;
 use crate::naive::Naive;
 
 const SESSIONS: [i64; 4] = [
@@ -67,6 +68,15 @@ pub enum Step {
     Resume(i64, i32, [u8; 16]),
     Expire(i64, u64),
     Reap(String, i64),
+    Reconfig {
+        session: i64,
+        generation: u64,
+        switches: Switches,
+        identities: Vec<Identity>,
+        body: BytesMut,
+        facts: ReconfigFacts,
+    },
+    Recover(u64, &'static str),
 }
 
 impl Step {
@@ -108,6 +118,29 @@ impl Step {
                 path,
                 never_used_ms: *never_used_ms,
             },
+            Step::Reconfig {
+                session,
+                generation,
+                switches,
+                identities,
+                body,
+                facts,
+            } => Command::Reconfig {
+                request: Request {
+                    origin,
+                    session: *session,
+                    generation: *generation,
+                    switches: *switches,
+                    identities: identities.clone(),
+                    op: Op::Reconfig.code(),
+                    body,
+                },
+                facts: *facts,
+            },
+            Step::Recover(cluster, config) => Command::Recover {
+                cluster: *cluster,
+                config,
+            },
         }
     }
 }
@@ -131,6 +164,13 @@ impl Generator {
                 Step::Expire(session, model.generation(session).saturating_sub(late))
             }
             6..10 => Step::Reap(self.path(), [0, 50][self.random.below(2)]),
+            10..14 => self.reconfig(model, session),
+            14 if self.random.one_in(20) => {
+                let config =
+                    self.random
+                        .pick(&["", "server.1=a:1:2;3", "server.2=b:1:2:participant;3"]);
+                Step::Recover(self.random.next(), config)
+            }
             _ => self.request(model, session),
         }
     }
@@ -163,6 +203,65 @@ impl Generator {
             identities: self.identities(),
             op,
             body,
+        }
+    }
+
+    fn reconfig(&mut self, model: &Naive, session: i64) -> Step {
+        let incremental = !self.random.one_in(4);
+        let list = |generator: &mut Generator, separator| {
+            let some = generator.lines(4).join(separator);
+            (!generator.random.one_in(3)).then(|| Cow::from(some))
+        };
+        let request = ReconfigRequest {
+            joining_servers: list(self, ","),
+            leaving_servers: self.leaving(),
+            new_members: match incremental {
+                true => None,
+                false => list(self, "\n"),
+            },
+            cur_config_id: match self.random.below(6) {
+                0 => model.config_version(),
+                1 => model.config_version() - 1,
+                _ => -1,
+            },
+        };
+        let mut body = BytesMut::new();
+        request.encode(&mut body);
+        Step::Reconfig {
+            session,
+            generation: model.generation(session),
+            switches: Switches {
+                skip_acl: self.random.one_in(2),
+                enforce_quota: false,
+                reconfig_enabled: !self.random.one_in(20),
+                standalone_enabled: self.random.one_in(2),
+            },
+            identities: self.identities(),
+            body,
+            facts: ReconfigFacts {
+                in_progress: self.random.one_in(20),
+                quorum_synced: !self.random.one_in(20),
+            },
+        }
+    }
+
+    /// Mostly lines that make sense.
+    fn lines(&mut self, most: usize) -> Vec<&'static str> {
+        let count = self.random.below(most + 1);
+        let mut lines = Vec::new();
+        for _ in 0..count {
+            let end = if self.random.one_in(8) { 13 } else { 8 };
+            lines.push(LINES[self.random.below(end)].text);
+        }
+        lines
+    }
+
+    fn leaving(&mut self) -> Option<Cow<'static, str>> {
+        match self.random.below(20) {
+            0 => Some("1,x".into()),
+            1 => Some(" , 9,".into()),
+            2..5 => Some(self.random.pick(&["1", "2,3", "4", "5,128,3"]).into()),
+            _ => None,
         }
     }
 

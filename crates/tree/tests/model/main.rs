@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod generator;
+mod members;
 mod naive;
 
 use common::{Random, SECRET, Store, apply, dump};
@@ -32,21 +33,28 @@ impl Run {
             term: 1,
             time_ms: 1_000,
         };
+        // Every other run is an ensemble's.
+        let config = match seed % 2 {
+            0 => "server.1=a:1:2;3\nserver.2=b:1:2:participant;3\nserver.3=c:1:2;c:3",
+            _ => "",
+        };
         let found = Command::Found {
             cluster: 5,
             secret: SECRET,
-            config: "",
+            config,
         };
         let mut tree = Tree::new();
         let mut replica = Tree::new();
-        apply(&mut tree, stamp, &found);
+        let mut model = Naive::new();
+        let expected = model.apply(stamp, &found);
+        assert_eq!(apply(&mut tree, stamp, &found), expected, "seed {seed}");
         apply(&mut replica, stamp, &found);
         Run {
             seed,
             tree,
             replica,
             store: Store::default(),
-            model: Naive::new(),
+            model,
             generator: Generator {
                 random: Random::new(seed),
             },

@@ -4,17 +4,21 @@
 use std::collections::BTreeMap;
 
 use bytes::{BufMut, BytesMut};
-use quenda_proto::jute::{Decode, Encode, Reader, put_string};
+use quenda_proto::jute::{Decode, Encode, Reader, put_buffer, put_string};
 use quenda_proto::multi::{WriteOp, decode_writes, put_error, put_result_header, put_terminator};
 use quenda_proto::path::validate;
 use quenda_proto::records::{
-    Acl, CreateRequest, CreateTtlRequest, DeleteRequest, SetAclRequest, SetDataRequest, Stat,
+    Acl, CreateRequest, CreateTtlRequest, DeleteRequest, ReconfigRequest, SetAclRequest,
+    SetDataRequest, Stat,
 };
 use quenda_proto::{ErrorCode, Op};
-use quenda_tree::command::{Command, Request, Stamp, Switches};
+use quenda_tree::command::{Command, ReconfigFacts, Request, Stamp, Switches};
 use quenda_tree::{AclEntry, ChangeKind, Counts, Identity, SessionEffect};
 
 use crate::common::{Dump, Outcome, Seen};
+use crate::members::{Servers, amended, whole};
+
+const CONFIG: &str = "/zookeeper/config";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -55,7 +59,15 @@ pub struct Naive {
     /// Of every session that ever was.
     pub passwords: BTreeMap<i64, [u8; 16]>,
     last_zxid: i64,
+    /// How far the epoch of a zxid is ahead of the term.
+    ahead: u64,
+    members: Option<Members>,
+    /// The greatest session by its high byte.
+    newest: BTreeMap<u8, i64>,
 }
+
+/// With the version.
+type Members = (i64, Servers);
 
 struct Context<'a> {
     zxid: i64,
@@ -124,7 +136,22 @@ impl Naive {
             sessions: BTreeMap::new(),
             passwords: BTreeMap::new(),
             last_zxid: 0,
+            ahead: 0,
+            members: None,
+            newest: BTreeMap::new(),
         }
+    }
+
+    pub fn config_version(&self) -> i64 {
+        self.members.as_ref().map_or(0, |(version, _)| *version)
+    }
+
+    fn config(&self) -> Option<String> {
+        let (version, servers) = self.members.as_ref()?;
+        let lines = servers
+            .iter()
+            .map(|(id, server)| format!("server.{id}={server}\n"));
+        Some(format!("{}version={version:x}", lines.collect::<String>()))
     }
 
     pub fn apply(&mut self, stamp: Stamp, command: &Command<'_>) -> Outcome {
@@ -140,6 +167,11 @@ impl Naive {
                     return refused(zxid);
                 }
                 self.sessions.insert(*session, (*timeout_ms, 1));
+                let newest = self
+                    .newest
+                    .entry((*session as u64 >> 56) as u8)
+                    .or_default();
+                *newest = (*newest).max(*session);
                 outcome(
                     zxid,
                     ErrorCode::Ok,
@@ -192,17 +224,139 @@ impl Naive {
                 let code = verdict.err().unwrap_or(ErrorCode::Ok);
                 finish(context, code, SessionEffect::None)
             }
-            Command::Found { .. } => outcome(0, ErrorCode::Ok, SessionEffect::None),
-            Command::Reconfig { .. } | Command::Recover { .. } => {
-                unreachable!("not in these streams")
+            Command::Found { config, .. } => {
+                let servers = whole(config).expect("a configuration");
+                let mut context = self.context(stamp, 0, Ok(0), &[], Switches::default());
+                if !servers.is_empty() {
+                    self.last_zxid = (stamp.term << 32) as i64;
+                    context.zxid = self.last_zxid;
+                    self.install(&mut context, Some(servers));
+                    context.zxid = 0;
+                }
+                finish(context, ErrorCode::Ok, SessionEffect::None)
+            }
+            Command::Reconfig { request, facts } => {
+                let zxid = self.mint(stamp);
+                let session = self.gate(request);
+                let mut context =
+                    self.context(stamp, zxid, session, &request.identities, request.switches);
+                let verdict = self.reconfig(&mut context, *facts, request.body);
+                let code = verdict.err().unwrap_or(ErrorCode::Ok);
+                let mut outcome = finish(context, code, SessionEffect::None);
+                if code == ErrorCode::Ok {
+                    let config = &self.znodes[CONFIG];
+                    let mut body = BytesMut::new();
+                    put_buffer(&mut body, config.data.as_deref().expect("a text"));
+                    self.stat(CONFIG).encode(&mut body);
+                    outcome.body = body.to_vec();
+                }
+                outcome
+            }
+            Command::Recover { config, .. } => {
+                let last_epoch = self.last_zxid as u64 >> 32;
+                let epoch = (stamp.term + self.ahead).max(last_epoch + 1) + 65_536;
+                self.ahead = epoch - stamp.term;
+                self.last_zxid = (epoch << 32) as i64;
+                let mut context =
+                    self.context(stamp, self.last_zxid, Ok(0), &[], Switches::default());
+                let servers = whole(config).expect("a configuration");
+                self.install(
+                    &mut context,
+                    Some(servers).filter(|servers| !servers.is_empty()),
+                );
+                finish(context, ErrorCode::Ok, SessionEffect::None)
             }
         }
     }
 
     fn mint(&mut self, stamp: Stamp) -> i64 {
-        let first = (stamp.term << 32 | 1) as i64;
-        self.last_zxid = first.max(self.last_zxid + 1);
+        let first = (stamp.term + self.ahead) << 32 | 1;
+        self.last_zxid = (first as i64).max(self.last_zxid + 1);
         self.last_zxid
+    }
+
+    fn context<'a>(
+        &self,
+        stamp: Stamp,
+        zxid: i64,
+        session: Verdict<i64>,
+        identities: &'a [Identity],
+        switches: Switches,
+    ) -> Context<'a> {
+        Context {
+            zxid,
+            time_ms: stamp.time_ms,
+            session,
+            identities,
+            switches,
+            changes: Vec::new(),
+        }
+    }
+
+    fn install(&mut self, context: &mut Context<'_>, servers: Option<Servers>) {
+        self.members = servers.map(|servers| (context.zxid, servers));
+        let text = self.config().unwrap_or_default();
+        let node = self.znodes.get_mut(CONFIG).expect("built in");
+        node.data = Some(text.into_bytes());
+        node.version = -1;
+        node.mzxid = context.zxid;
+        node.mtime = context.time_ms;
+        let (acl, parent_acl) = (node.acl.clone(), self.znodes["/zookeeper"].acl.clone());
+        context.changes.push(Seen {
+            kind: ChangeKind::DataChanged,
+            path: CONFIG.to_string(),
+            zxid: context.zxid,
+            acl,
+            parent_acl,
+        });
+    }
+
+    fn reconfig(
+        &mut self,
+        context: &mut Context<'_>,
+        facts: ReconfigFacts,
+        record: &[u8],
+    ) -> Verdict<()> {
+        let request: ReconfigRequest = read(&mut Reader::new(record))?;
+        let require = |is_met: bool, code| if is_met { Ok(()) } else { Err(code) };
+        require(
+            context.switches.reconfig_enabled,
+            ErrorCode::ReconfigDisabled,
+        )?;
+        context.session?;
+        let (version, servers) = self.members.clone().ok_or(ErrorCode::Unimplemented)?;
+        require(!facts.in_progress, ErrorCode::ReconfigInProgress)?;
+        let expected = request.cur_config_id;
+        require(expected == -1 || expected == version, ErrorCode::BadVersion)?;
+        let full = request.new_members.is_some();
+        let next = match &request.new_members {
+            Some(text) => whole(text)?,
+            None => amended(servers, &request)?,
+        };
+        let voters = next
+            .values()
+            .filter(|server| !server.contains(":observer"))
+            .count();
+        let fewest = 1 + usize::from(context.switches.standalone_enabled);
+        if voters < fewest && full && voters < next.len() {
+            return Err(ErrorCode::MarshallingError);
+        }
+        require(voters >= fewest, ErrorCode::BadArguments)?;
+        require(facts.quorum_synced, ErrorCode::NewConfigNoQuorum)?;
+        permit(context, &self.znodes[CONFIG].acl, 2)?;
+        require(!next.contains_key(&128), ErrorCode::BadArguments)?;
+        self.install(context, Some(next));
+        Ok(())
+    }
+
+    fn gate(&self, request: &Request<'_>) -> Verdict<i64> {
+        match self.sessions.get(&request.session) {
+            None => Err(ErrorCode::SessionExpired),
+            Some((_, generation)) if *generation > request.generation => {
+                Err(ErrorCode::SessionMoved)
+            }
+            Some(_) => Ok(request.session),
+        }
     }
 
     fn own(&mut self, stamp: Stamp) -> Context<'static> {
@@ -217,13 +371,7 @@ impl Naive {
     }
 
     fn request(&mut self, stamp: Stamp, request: &Request<'_>) -> Outcome {
-        let session = match self.sessions.get(&request.session) {
-            None => Err(ErrorCode::SessionExpired),
-            Some((_, generation)) if *generation > request.generation => {
-                Err(ErrorCode::SessionMoved)
-            }
-            Some(_) => Ok(request.session),
-        };
+        let session = self.gate(request);
         let mut context = Context {
             zxid: self.mint(stamp),
             time_ms: stamp.time_ms,
@@ -722,6 +870,8 @@ impl Naive {
                 data_bytes: sizes.sum(),
             },
             last_zxid: self.last_zxid,
+            config: self.config(),
+            newest: self.newest.values().copied().collect(),
         }
     }
 
