@@ -114,6 +114,12 @@ impl Recovered {
         self.compacted.0 + self.entries.len() as u64
     }
 
+    /// Whether its log ever held an entry. Others may count on what is in it, also when the state machine
+    /// has not applied any of it yet.
+    pub fn has_history(&self) -> bool {
+        self.last_index() > BOOTSTRAP_INDEX
+    }
+
     /// Checks that log, hard state and applied index fit together.
     ///
     /// # Errors

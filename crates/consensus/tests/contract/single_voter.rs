@@ -4,7 +4,7 @@ use crate::common::Member;
 use quenda_consensus::{
     BOOTSTRAP_INDEX, BOOTSTRAP_TERM, Config, Consensus, EntryKind, MembershipChange,
     MembershipError, ProposeError, ReadIndex, ReadIndexError, Recovered, RecoveredError, Role,
-    StepError,
+    StepError, conf_context,
 };
 
 fn fresh() -> Member {
@@ -277,6 +277,54 @@ fn membership_changes_are_checked_and_one_at_a_time() {
     assert_eq!(member.raft.membership(), member.state.membership);
     // The log does not reach back to the empty start, so a new member is served by a snapshot.
     assert!(member.raft.peers().iter().any(|peer| peer.id == 2));
+}
+
+/// What it had promised is gone with its data.
+#[test]
+fn a_member_without_a_past_votes_for_nobody_and_acknowledges_nothing_it_lacks() {
+    let mut other = Member::start(2, 7, Recovered::bootstrap([1, 2], []));
+    other.raft.campaign();
+    other.settle();
+    let request = other.outbox.pop().expect("asks for a vote");
+    let mut joining = Member::start(1, 7, Recovered::joining());
+    assert_eq!(joining.raft.step(&request.payload), Err(StepError::Joining));
+    // A voter that answers as it should.
+    let mut voter = Member::start(1, 7, Recovered::bootstrap([1, 2], []));
+    voter.raft.step(&request.payload).expect("a vote");
+}
+
+#[test]
+fn a_passive_member_starts_no_election_and_a_forgotten_leader_is_none() {
+    let mut member = Member::start(1, 7, Recovered::bootstrap([1], []));
+    member.raft.set_passive(true);
+    member.raft.campaign();
+    for _ in 0..100 {
+        member.raft.tick();
+    }
+    assert_eq!(member.raft.status().role, Role::Follower);
+    member.raft.set_passive(false);
+    member.raft.campaign();
+    assert!(member.raft.is_leader());
+    member.raft.forget_leader();
+    assert_eq!(member.raft.status().leader, Some(1), "it leads itself");
+}
+
+#[test]
+fn a_command_travels_with_a_membership_change() {
+    let mut member = leading();
+    let index = member
+        .raft
+        .propose_membership(&[MembershipChange::AddLearner(2)], b"command".to_vec())
+        .expect("a leader");
+    member.settle();
+    let entries = &member.disk.entries;
+    let entry = entries.iter().find(|entry| entry.index == index);
+    let context = conf_context(entry.expect("the entry")).expect("readable");
+    assert_eq!(context.as_deref(), Some(&b"command"[..]));
+    assert_eq!(member.raft.membership().learners, [2]);
+    for other in entries.iter().filter(|entry| entry.index != index) {
+        assert_eq!(conf_context(other), Ok(None));
+    }
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use quenda_consensus::Role;
 use quenda_node::Service;
+use quenda_node::frame::Frame;
 use quenda_proto::ErrorCode;
 
-use crate::harness::Cluster;
+use crate::harness::{Cluster, Fate};
 
 #[test]
 fn the_end_of_the_leaders_process_is_noticed_at_once() {
@@ -81,15 +82,23 @@ fn everybody_restarts_and_nothing_acknowledged_is_lost() {
 fn nobody_serves_before_it_has_caught_up() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
     let (leader, follower) = (cluster.leader(), cluster.follower());
+    cluster.host(follower).checkpoint(0);
     let disk = cluster.kill(follower);
     let client = cluster.open(leader, 4000);
     for number in 0..20 {
         cluster.create(&client, &format!("/{number}"));
         assert_eq!(cluster.answer(&client), ErrorCode::Ok);
     }
+    // It hears the leader, but gets no entries.
+    cluster.judge(|_, _, frame| match frame {
+        Frame::Raft { payload, .. } if payload.len() > 100 => Fate::Drop,
+        _ => Fate::Deliver,
+    });
     cluster.restart(follower, disk);
-    while cluster.hosts[&follower].member.service() != Service::Serving {
-        cluster.tick();
-    }
+    cluster.run_for(1000);
+    assert!(cluster.host(follower).member.view().is_some());
+    assert_eq!(cluster.host(follower).member.service(), Service::NoLeader);
+    cluster.judge_nothing();
+    cluster.until("everybody serves", Cluster::all_serve);
     assert!(cluster.has(follower, "/19"));
 }

@@ -506,6 +506,16 @@ impl Cluster {
         self.request(client, Op::Reconfig, &record);
     }
 
+    /// Asks for new members, if the configuration is of this version.
+    pub fn reconfig_from(&mut self, client: &Client, version: i64, joining: &str) {
+        let record = ReconfigRequest {
+            joining_servers: Some(Cow::Borrowed(joining)),
+            cur_config_id: version,
+            ..ReconfigRequest::default()
+        };
+        self.request(client, Op::Reconfig, &record);
+    }
+
     pub fn reconfig_to(&mut self, client: &Client, members: &str) {
         let record = ReconfigRequest {
             new_members: Some(Cow::Borrowed(members)),

@@ -70,6 +70,30 @@ fn reports_that_get_lost_end_nobody() {
     assert!(is_alive(&cluster, &client));
 }
 
+/// What a member has heard counts although its report is late.
+#[test]
+fn a_report_that_is_late_ends_nobody() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let client = open_at_follower(&mut cluster);
+    let short = cluster.resume(&client, client.member, 1000);
+    keep_alive(&mut cluster, &[short], 2000);
+    cluster.judge(|_, _, frame| match frame {
+        Frame::Touched { .. } => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    keep_alive(&mut cluster, &[short], 2500);
+    cluster.judge_nothing();
+    keep_alive(&mut cluster, &[short], 2000);
+    assert!(is_alive(&cluster, &short));
+    // Not for ever: a member that is cut off has closed its clients.
+    cluster.judge(|_, _, frame| match frame {
+        Frame::Touched { .. } => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    keep_alive(&mut cluster, &[short], 5000);
+    assert!(!is_alive(&cluster, &short));
+}
+
 #[test]
 fn a_new_leader_gives_everybody_the_full_timeout() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);

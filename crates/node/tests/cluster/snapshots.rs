@@ -59,7 +59,12 @@ fn writes_go_on_while_a_snapshot_is_fetched_and_the_log_waits_for_it() {
     assert!(!cluster.has(follower, "/a-49"));
     cluster.fetching = true;
     cluster.settle();
-    assert!(cluster.has(follower, "/b9-49"), "the log was cut too far");
+    assert!(cluster.has(follower, "/b9-49"));
+    assert_eq!(
+        cluster.hosts[&follower].eras,
+        [1],
+        "the log was cut too far"
+    );
 }
 
 #[test]
