@@ -13,7 +13,7 @@ use quenda_frontend::{CloseReason, Limits, MemberOutOfRange, SessionIds, Setting
 use quenda_node::{EntryError, Founding, Member, PeerState, Setup};
 use quenda_storage::{OpenError, OpenOptions, RocksStore, Store, StoreError, load_tree};
 use quenda_tree::Tree;
-use quenda_tree::ensemble::Ensemble;
+use quenda_tree::ensemble::{Ensemble, Server as EnsembleServer};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -332,6 +332,16 @@ impl Server {
     }
 }
 
+/// Who plays which part: what members that found a cluster together must agree on. Each may know the others
+/// under other names.
+fn parts_played(servers: &[EnsembleServer]) -> String {
+    let part = |server: &EnsembleServer| match server.observer {
+        true => format!("{}:observer,", server.id),
+        false => format!("{}:participant,", server.id),
+    };
+    servers.iter().map(part).collect()
+}
+
 /// Starts the transport to the other members.
 fn link(
     shared: &Arc<Shared>,
@@ -343,7 +353,9 @@ fn link(
     let cluster = opened.and_then(|opened| opened.tree.cluster());
     let state = match opened {
         None => PeerState::Fresh,
-        Some(_) if cluster.is_some() => PeerState::Member,
+        // The cluster's id may still be in the log alone. Who has entries must not be taken for a founder: with
+        // a member whose disk is empty it would found a second ensemble, without what the first has acknowledged.
+        Some(opened) if cluster.is_some() || opened.recovered.has_history() => PeerState::Member,
         Some(opened) if opened.recovered.membership == Membership::default() => PeerState::Joining,
         Some(_) => PeerState::Founding,
     };
@@ -352,7 +364,7 @@ fn link(
         state,
     };
     let incarnation = wall_ms().unsigned_abs();
-    let servers = servers_hash(&Ensemble::new(0, config.ensemble.clone()).lines());
+    let servers = servers_hash(&parts_played(&config.ensemble));
     let identity = Arc::new(Identity::new(config.my_id, incarnation, servers, facts));
     let images = Arc::new(ImageStore::default());
     let setup = peers::Setup {
