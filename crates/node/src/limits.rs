@@ -15,6 +15,10 @@ pub const FORWARD_WINDOW: usize = 8 << 20;
 /// shortest session timeout, so that no pause can use one up.
 pub const PAUSE_MS: u64 = 250;
 
+/// Milliseconds without an entry applied although some wait, after which the log stands still: clients cannot
+/// reach their sessions then, and every session gets that time on top.
+pub const STALL_MS: u64 = 300;
+
 /// Milliseconds after which a silent session that the member itself holds up is looked at again: its
 /// connection waits for the log and may be left unread meanwhile. Long enough for it to be read when the
 /// log has caught up.

@@ -63,6 +63,8 @@ pub struct Member {
     tracker: SessionTracker,
     /// Term in which this member took over the sessions; `None` while it does not lead.
     leading_since: Option<u64>,
+    /// The newest entry that was applied, and since when it is that one.
+    progress: (u64, u64),
     /// The newest reconfiguration that was put into the log.
     reconfig_index: u64,
 
@@ -107,6 +109,7 @@ impl Member {
             intake: Intake::default(),
             tracker: SessionTracker::default(),
             leading_since: None,
+            progress: (0, setup.now_ms),
             reconfig_index: 0,
             peers: Peers::default(),
             outbox: Vec::new(),
@@ -163,8 +166,7 @@ impl Member {
         self.queue.len() + self.log_queue.len()
     }
 
-    /// Sessions that were heard here since the last call. A session whose connection waits for the log and
-    /// is left unread meanwhile counts as heard.
+    /// Sessions that were heard here since the last call.
     pub fn touched(&mut self, sessions: &[i64], now_ms: u64) {
         if self.leading_since.is_none() {
             self.reporter.heard(sessions);

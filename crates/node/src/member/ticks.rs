@@ -6,7 +6,7 @@ use quenda_tree::ensemble::Ensemble;
 
 use super::Member;
 use crate::frame::{Frame, Standing};
-use crate::limits::{CAUGHT_UP_ENTRIES, PAUSE_MS, RECONCILE_TICKS, STATUS_TICKS};
+use crate::limits::{CAUGHT_UP_ENTRIES, PAUSE_MS, RECONCILE_TICKS, STALL_MS, STATUS_TICKS};
 use crate::reconcile::{Facts, Plan, Step};
 
 impl Member {
@@ -19,8 +19,10 @@ impl Member {
         let gap_ms = now_ms.saturating_sub(self.last_tick_ms);
         self.last_tick_ms = now_ms;
         if gap_ms > PAUSE_MS {
-            self.tracker.extend_all(gap_ms);
             self.peers.excuse(gap_ms);
+        }
+        if gap_ms > PAUSE_MS || self.is_stalled() {
+            self.tracker.extend_all(gap_ms);
         }
         let passive = self.is_alarmed() || self.is_removed();
         self.consensus.set_passive(passive);
@@ -42,6 +44,15 @@ impl Member {
                 self.reconcile();
             }
         }
+    }
+
+    /// Whether entries wait in the log and none gets through.
+    fn is_stalled(&mut self) -> bool {
+        let status = self.consensus.status();
+        if status.applied == status.last_index || status.applied != self.progress.0 {
+            self.progress = (status.applied, self.now_ms);
+        }
+        self.now_ms >= self.progress.1 + STALL_MS
     }
 
     /// Asks for the end of the sessions that nobody has heard for their timeout; only while a quorum is

@@ -122,6 +122,28 @@ fn a_leader_that_was_paused_ends_nobody_for_that() {
 }
 
 #[test]
+fn a_log_that_stands_still_ends_nobody() {
+    for members in [&[1][..], &[1, 2, 3]] {
+        let mut cluster = Cluster::started(members, &[]);
+        let client = cluster.open(1, 4000);
+        cluster.run_for(1000);
+        for id in members {
+            cluster.host(*id).syncs = false;
+        }
+        cluster.create(&client, "/a");
+        cluster.run_for(20_000);
+        for id in members {
+            cluster.host(*id).syncs = true;
+        }
+        cluster.run_for(2000);
+        assert!(is_alive(&cluster, &client));
+        assert!(cluster.has(1, "/a"));
+        cluster.run_for(3000);
+        assert!(!is_alive(&cluster, &client));
+    }
+}
+
+#[test]
 fn a_deposed_leader_ends_nobody() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
     let (leader, follower) = (cluster.leader(), cluster.follower());
