@@ -22,8 +22,9 @@ DEFAULT_FOLDER = pathlib.Path(__file__).parents[2] / "crates" / "proto" / "tests
 class Recorder:
     """Sends requests over one connection and keeps the bytes of both directions."""
 
-    def __init__(self, port):
+    def __init__(self, port, handshakes="handshake"):
         self.port = port
+        self.handshakes = handshakes
         self.files = {}
         self.xid = 0
         self.connection = None
@@ -36,8 +37,8 @@ class Recorder:
         connection = client.Connection(self.port)
         connection.send(jute.frame(payload))
         answer = connection.receive()
-        self.line("handshake", name, ">", payload)
-        self.line("handshake", name, "<", answer)
+        self.line(self.handshakes, name, ">", payload)
+        self.line(self.handshakes, name, "<", answer)
         if self.connection is None:
             self.connection = connection
         return client.decode_connect(answer)

@@ -13,8 +13,8 @@ use crate::world::{Proposals, ServiceMode, World};
 /// A handshake that waits for the log.
 #[derive(Debug)]
 pub(crate) struct Handshaking {
-    /// Whether the answer carries the read-only byte: as the request did.
-    with_read_only: bool,
+    /// The read-only byte of the answer, which carries one if the request did.
+    read_only: Option<bool>,
 }
 
 impl Connection {
@@ -43,7 +43,7 @@ impl Connection {
         self.timeout_ms = self.settings.negotiate_timeout(request.time_out);
         self.last_touch_ms = world.now_ms;
         let handshaking = Handshaking {
-            with_read_only: handshake.read_only.is_some(),
+            read_only: handshake.read_only.map(|_| read_only),
         };
         if read_only {
             return self.open_local(&handshaking, request, world);
@@ -146,8 +146,8 @@ impl Connection {
         timeout_ms: i32,
         password: &[u8; PASSWORD_LEN],
     ) {
-        let read_only = handshaking.with_read_only.then_some(self.local);
         let frame = OpenFrame::start(&mut self.output);
+        let read_only = handshaking.read_only;
         encode_response(&mut self.output, session, timeout_ms, password, read_only);
         frame.finish(&mut self.output);
         self.stats.sent += 1;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use bytes::BytesMut;
-use driver::{Member, framed, requests};
-use quenda_frontend::Settings;
+use driver::{Member, connect, framed, requests};
+use quenda_frontend::{CloseReason, ServiceMode, Settings};
 use quenda_proto::records::{GetChildren2Response, GetChildrenResponse, GetDataResponse};
 use quenda_proto::{Decode, Encode, Op, Reader};
 
@@ -254,4 +254,65 @@ fn the_recorded_reconfigurations_go_the_same_way() {
         "only {} were recorded",
         exchanges.len()
     );
+}
+
+/// The zxids of a reply as they are here: the recorded session had not taken one.
+fn shifted(payload: &[u8]) -> String {
+    let (xid, rest) = payload.split_at(4);
+    hex(xid) + &hex(rest).replace("0000000100000001", "0000000100000002")
+}
+
+#[test]
+fn the_recorded_read_only_service_goes_the_same_way() {
+    let mut member = Member::in_ensemble(Settings::default(), "server.1=a:1:2;3\nserver.2=b:1:2;3");
+    member.time_ms = 0x1a2_2a8c_46c7;
+    let client = member.client();
+    let record = requests::create_record("/there", b"data", requests::open(), 0);
+    member.ok(client, &driver::request(1, Op::Create, &record));
+    member.disconnect(client);
+    member.service = ServiceMode::ReadOnly;
+    let mut client = 0;
+    let mut granted: BTreeMap<String, (Vec<u8>, Vec<u8>)> = BTreeMap::new();
+    for exchange in exchanges("read_only.txt") {
+        let mut request = exchange.request.clone();
+        let name = exchange.name.as_str();
+        if matches!(name, "connect" | "resume_refused" | "resume") {
+            if let ("resume", Some((session, password))) = (name, granted.get("connect")) {
+                request[16..24].copy_from_slice(session);
+                request[28..44].copy_from_slice(password);
+            }
+            client = member.accept();
+        }
+        if name == "close_session" {
+            client = member.accept();
+            member.send(client, &connect(0, 10_000, 0, None, Some(true)));
+            member.payloads(client);
+        }
+        member.send(client, &framed(&request));
+        assert_eq!(member.proposed(), 0, "{name}");
+        let mut ours = member.payloads(client);
+        let mut theirs = exchange.answers.clone();
+        if matches!(name, "connect" | "resume") {
+            let given: Vec<u8> = ours[0][8..36].to_vec();
+            granted.insert(name.to_owned(), (given[..8].to_vec(), given[12..].to_vec()));
+            for payload in [&mut ours[0], &mut theirs[0]] {
+                payload[8..16].fill(0);
+                payload[20..36].fill(0);
+            }
+        }
+        let ours: Vec<String> = ours
+            .iter()
+            .map(|payload| mask(&hex(payload), "<none>"))
+            .collect();
+        let theirs: Vec<String> = theirs
+            .iter()
+            .map(|payload| mask(&shifted(payload), "<none>"))
+            .collect();
+        assert_eq!(ours, theirs, "{name}");
+    }
+    assert_eq!(
+        granted["connect"], granted["resume"],
+        "it is the same session"
+    );
+    assert_eq!(member.wants_close(client), Some(CloseReason::ClientClosed));
 }

@@ -1,22 +1,27 @@
-"""Captures the answers of a genuine ensemble to reconfig for the tests of the crates.
+"""Captures what a genuine ensemble answers to reconfig, and what a member of it answers in read-only mode, for the
+tests of the crates.
 
-    TARGET=genuine python3 -m integration.differential.reconfig_goldens [folder]
+    TARGET=genuine python3 -m integration.differential.ensemble_goldens [folder]
 
-The format is that of `goldens`. Two connections to the leader of three members take part: the super user's, which
+The format is that of `goldens`. For reconfig two connections to the leader of three members take part: the super user's, which
 was opened first and watches the configuration, and one without any permission, whose lines are named `plain_…`.
-Nothing else happens in the ensemble, so the zxids are those of the requests.
+Nothing else happens in the ensemble, so the zxids are those of the requests. In read-only mode one member is left of
+three; before that nothing happened but the create of one znode.
 """
 
 import pathlib
 import sys
 import tempfile
+import time
 
-from integration.differential import client, ops
-from integration.differential.goldens import DEFAULT_FOLDER, HEADER, Recorder
+from integration.differential import client, jute, ops
+from integration.differential.goldens import DEFAULT_FOLDER, HEADER, OPEN, Recorder
 from integration.lib.ensemble import Ensemble
+from integration.lib.process import ServerError, four_letter_word
 
 CONFIG = "/zookeeper/config"
 SUPER = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
+READ_ONLY_CFG = {"readonlymode.enabled": "true", "localSessionsEnabled": "true", "tickTime": "500"}
 CFG = {"reconfigEnabled": "true", "DigestAuthenticationProvider.superDigest": SUPER, "tickTime": "500"}
 
 
@@ -131,14 +136,71 @@ def capture(port):
     return cap.recorder.files["reconfig"]
 
 
+def wait_read_only(member, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while four_letter_word(member.port, "isro", host=member.host) != "ro":
+        if time.monotonic() > deadline:
+            raise ServerError("the member does not go into read-only mode")
+        time.sleep(0.1)
+
+
+def capture_read_only(port):
+    rec = Recorder(port, handshakes="read_only")
+    first = rec.handshake("connect", timeout_ms=10000, read_only=True)
+    znode = {"path": "/x", "data": b"d", "acl": OPEN, "flags": 0}
+
+    def call(name, op, fields, xid=None):
+        rec.call("read_only", name, op, fields, xid)
+
+    call("create", ops.CREATE, znode)
+    call("create2", ops.CREATE2, znode)
+    call("create_container", ops.CREATE_CONTAINER, {**znode, "flags": 4})
+    call("create_ttl", ops.CREATE_TTL, {**znode, "flags": 5, "ttl": 1000})
+    call("delete", ops.DELETE, {"path": "/x", "version": -1})
+    call("set_data", ops.SET_DATA, {"path": "/x", "data": b"", "version": -1})
+    call("set_acl", ops.SET_ACL, {"path": "/x", "acl": OPEN, "version": -1})
+    call("multi", ops.MULTI, {"ops": [(ops.CHECK, {"path": "/", "version": -1})]})
+    call("reconfig", ops.RECONFIG, {"joiningServers": None, "leavingServers": None, "newMembers": None,
+                                    "curConfigId": -1})
+    call("sync", ops.SYNC, {"path": "/"})
+    call("get_data", ops.GET_DATA, {"path": "/there", "watch": True})
+    call("exists_absent", ops.EXISTS, {"path": "/x", "watch": True})
+    call("multi_read", ops.MULTI_READ, {"ops": [(ops.GET_DATA, {"path": "/there", "watch": False})]})
+    call("ping", ops.PING, {}, xid=-2)
+    call("auth", ops.AUTH, {"type": 0, "scheme": "digest", "auth": b"u:p"}, xid=-4)
+    rec.handshake("resume_refused", session_id=1, timeout_ms=10000, read_only=True)
+    rec.handshake("resume", session_id=first["sessionId"], passwd=first["passwd"], timeout_ms=8000, read_only=True)
+    rec.connection, _ = client.open_session(port, read_only=True)
+    call("close_session", ops.CLOSE_SESSION, {})
+    return rec.files["read_only"]
+
+
+def record_read_only(data):
+    with Ensemble(data, members=3, cfg=READ_ONLY_CFG) as ensemble:
+        follower = next(iter(ensemble.followers()))
+        connection, _ = client.open_session(follower.port)
+        connection.send(jute.frame(ops.encode_request(1, ops.CREATE, {
+            "path": "/there", "data": b"data", "acl": OPEN, "flags": 0})))
+        connection.receive()
+        for member in ensemble:
+            if member is not follower:
+                member.stop()
+        wait_read_only(follower)
+        return capture_read_only(follower.port)
+
+
+def record_reconfig(data):
+    with Ensemble(data, members=3, cfg=CFG) as ensemble:
+        return capture(ensemble.wait_leader().port)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_FOLDER
-    with tempfile.TemporaryDirectory() as data:
-        with Ensemble(data, members=3, cfg=CFG) as ensemble:
-            leader = ensemble.wait_leader()
-            lines = capture(leader.port)
-    (folder / "reconfig.txt").write_text("\n".join([HEADER, *lines]) + "\n")
-    print(f"reconfig.txt: {len(lines)} lines")
+    for name, record in (("reconfig", record_reconfig), ("read_only", record_read_only)):
+        with tempfile.TemporaryDirectory() as data:
+            lines = record(data)
+        (folder / f"{name}.txt").write_text("\n".join([HEADER, *lines]) + "\n")
+        print(f"{name}.txt: {len(lines)} lines")
 
 
 if __name__ == "__main__":
