@@ -73,7 +73,7 @@ class Container:
         return self.state()["ExitCode"]
 
     def stop(self):
-        """Seconds that a clean stop took; an error if it was none."""
+        """Stops it as `docker stop` does. Seconds that a clean stop took; an error if it was none."""
         start = time.monotonic()
         docker("stop", "--time", "30", self.name)
         code = self.state()["ExitCode"]

@@ -19,7 +19,7 @@ class Ensemble:
     def __init__(self, image):
         self.project = f"quenda-test-{secrets.token_hex(4)}"
         self.ports = [free_port() for _ in MEMBERS]
-        self.env = dict(os.environ, QUENDA_IMAGE=image)
+        self.env = dict(os.environ, QUENDA_IMAGE=image, QUENDA_HEALTH_INTERVAL="500ms")
         for number, port in enumerate(self.ports, 1):
             self.env[f"QUENDA_PORT_{number}"] = str(port)
 
@@ -33,7 +33,9 @@ class Ensemble:
         self.wait_healthy()
 
     def member(self, service):
-        return Container(self.compose("ps", "--quiet", "--all" if HAS_PLUGIN else "-a", service).split()[0])
+        label = "label=com.docker.compose"
+        chosen = ("--filter", f"{label}.project={self.project}", "--filter", f"{label}.service={service}")
+        return Container(docker("ps", "--quiet", "--all", *chosen))
 
     def members(self):
         return {service: self.member(service) for service in MEMBERS}
