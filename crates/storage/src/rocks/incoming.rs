@@ -126,7 +126,7 @@ impl State {
     }
 
     /// Deletes the image, and takes the right to write from its receiver.
-    pub(super) fn discard(&mut self) -> io::Result<()> {
+    fn discard(&mut self) -> io::Result<()> {
         self.receiver += 1;
         self.image = None;
         remove(&self.directory).map(|_| ())

@@ -206,6 +206,42 @@ fn images_made_under_load_belong_to_one_entry() {
     assert_eq!(leader.store().recover().unwrap().last_index(), last);
 }
 
+#[test]
+fn an_installation_beside_checkpoints_and_cuts() {
+    let (leader, follower) = (OnDisk::new(false), OnDisk::new(true));
+    let newest = 4_000;
+    lead(leader.store(), newest, newest - 1, 7);
+    follower.store().append(&[batch(2, newest, 2)]).unwrap();
+    let image = transfer(leader.store(), follower.store());
+    let (done, written) = (AtomicBool::new(false), AtomicU64::new(1));
+    let writer = follower.handle();
+    thread::scope(|scope| {
+        let checkpoints = scope.spawn(|| {
+            let mut stale = 0;
+            while !done.load(Ordering::Acquire) || stale == 0 {
+                let next = written.load(Ordering::Relaxed) + 1;
+                assert!(next < newest - 1, "the installation never came");
+                match writer.checkpoint(&checkpoint(next, 2)) {
+                    Ok(()) => writer.compact_log(next - 1).unwrap(),
+                    Err(StoreError::CheckpointOutsideLog { .. }) => stale += 1,
+                    Err(other) => panic!("{other}"),
+                }
+                written.store(next, Ordering::Release);
+            }
+        });
+        let end = StopOnDrop(&done);
+        while written.load(Ordering::Acquire) < 20 {
+            thread::yield_now();
+        }
+        follower.store().install_image(image.index, 2, OWN).unwrap();
+        drop(end);
+        checkpoints.join().unwrap();
+    });
+    let recovered = follower.store().recover().unwrap();
+    assert_eq!(recovered.compacted, (image.index, 2));
+    assert_eq!(rows(follower.store()), rows(leader.store()));
+}
+
 /// Ends the other threads also when an assertion fails.
 struct StopOnDrop<'d>(&'d AtomicBool);
 
