@@ -13,7 +13,7 @@ use quenda_node::PeerState;
 use quenda_tree::ensemble::Server;
 use tracing::{info, warn};
 
-use crate::limits::FOUNDING_REPORT;
+use crate::limits::{FOUNDING_GRACE, FOUNDING_REPORT};
 use crate::neighbours::Neighbours;
 use crate::shared::Shared;
 
@@ -22,8 +22,9 @@ use crate::shared::Shared;
 enum Finding {
     /// There is a cluster: `0` belongs to it.
     Join(u64),
-    /// A majority of the voters knows of none.
-    Found,
+    /// A majority of the voters knows of none. If true there is nothing to wait for: all voters are here, or another
+    /// one has decided already.
+    Found(bool),
     /// Too few have answered; that many voters are here.
     Wait(usize),
 }
@@ -40,6 +41,7 @@ pub fn roles(servers: &[Server]) -> (Vec<u64>, Vec<u64>) {
 
 fn judge(member: u64, voters: &[u64], seen: &[(u64, PeerState)]) -> Finding {
     let mut here = usize::from(voters.contains(&member));
+    let decided = seen.iter().any(|(_, state)| *state == PeerState::Founding);
     for (peer, state) in seen {
         match state {
             PeerState::Member => return Finding::Join(*peer),
@@ -51,7 +53,7 @@ fn judge(member: u64, voters: &[u64], seen: &[(u64, PeerState)]) -> Finding {
         }
     }
     if here > voters.len() / 2 {
-        Finding::Found
+        Finding::Found(decided || here == voters.len())
     } else {
         Finding::Wait(here)
     }
@@ -63,6 +65,7 @@ pub fn find_start(shared: &Shared, neighbours: &Neighbours) -> Option<Recovered>
     let (voters, observers) = roles(&shared.config.ensemble);
     neighbours.set_state(PeerState::Fresh);
     let mut report = Instant::now() + FOUNDING_REPORT;
+    let grace = Instant::now() + FOUNDING_GRACE;
     loop {
         match judge(shared.member, &voters, &neighbours.seen()) {
             Finding::Join(peer) => {
@@ -73,7 +76,7 @@ pub fn find_start(shared: &Shared, neighbours: &Neighbours) -> Option<Recovered>
                 neighbours.set_state(PeerState::Joining);
                 return Some(Recovered::joining());
             }
-            Finding::Found => {
+            Finding::Found(all) if all || Instant::now() >= grace => {
                 info!(
                     ?voters,
                     ?observers,
@@ -90,7 +93,7 @@ pub fn find_start(shared: &Shared, neighbours: &Neighbours) -> Option<Recovered>
                     "waiting for a majority of the voters to found the ensemble with"
                 );
             }
-            Finding::Wait(_) => {}
+            Finding::Found(_) | Finding::Wait(_) => {}
         }
         // Frames that come meanwhile are for a member that does not exist yet; their senders repeat them.
         if shared.inbox.take(Instant::now() + LOOK).stop {
@@ -110,12 +113,19 @@ mod tests {
     fn a_majority_that_knows_of_no_cluster_founds_one() {
         let voters = [1, 2, 3];
         assert_eq!(judge(1, &voters, &[]), Finding::Wait(1));
-        assert_eq!(judge(1, &voters, &[(2, Fresh)]), Finding::Found);
-        assert_eq!(judge(1, &voters, &[(2, Founding)]), Finding::Found);
+        assert_eq!(judge(1, &voters, &[(2, Fresh)]), Finding::Found(false));
+        assert_eq!(judge(1, &voters, &[(2, Founding)]), Finding::Found(true));
         assert_eq!(judge(4, &voters, &[(2, Fresh)]), Finding::Wait(1));
-        assert_eq!(judge(4, &voters, &[(2, Fresh), (3, Fresh)]), Finding::Found);
+        assert_eq!(
+            judge(4, &voters, &[(2, Fresh), (3, Fresh)]),
+            Finding::Found(false)
+        );
+        assert_eq!(
+            judge(1, &voters, &[(2, Fresh), (3, Fresh)]),
+            Finding::Found(true)
+        );
         assert_eq!(judge(1, &[1, 2, 3, 4], &[(2, Fresh)]), Finding::Wait(2));
-        assert_eq!(judge(1, &[1], &[]), Finding::Found);
+        assert_eq!(judge(1, &[1], &[]), Finding::Found(true));
     }
 
     #[test]

@@ -18,6 +18,10 @@ pub const READ_ONLY_DELAY: Duration = Duration::from_secs(2);
 /// How often a member that waits for others to found the ensemble with says so.
 pub const FOUNDING_REPORT: Duration = Duration::from_secs(5);
 
+/// How long a member with an empty store looks for voters that are not here yet, before it founds the ensemble with a
+/// majority: one of them may have the data of an earlier one.
+pub const FOUNDING_GRACE: Duration = Duration::from_secs(3);
+
 /// How often images that no member fetches any more are looked for.
 pub const IMAGE_INTERVAL: Duration = Duration::from_secs(10);
 
