@@ -43,6 +43,11 @@ impl Barriers {
         }
     }
 
+    /// Another run of this member is known that seems to be later than this one.
+    pub fn outrun(&mut self, incarnation: u64) {
+        self.next_context = self.next_context.max(incarnation.saturating_add(1) << 20);
+    }
+
     /// Somebody wants a barrier.
     pub fn wait(&mut self, waiter: Waiter) {
         self.waiting.push(waiter);

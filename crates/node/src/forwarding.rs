@@ -1,5 +1,6 @@
 //! The way of commands from a member to the leader: at most once, in order, or not at all.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use quenda_tree::command::decode_first;
@@ -63,6 +64,11 @@ impl Forwarder {
         true
     }
 
+    /// The leader knows a later run of this member: this one is counted as later still.
+    pub fn outrun(&mut self, known: u64) {
+        self.series.incarnation = self.series.incarnation.max(known.saturating_add(1));
+    }
+
     /// Whether forwards are of use in this view.
     pub fn may_send(&self, view: View) -> bool {
         self.refused_in != Some(view)
@@ -82,7 +88,7 @@ pub enum Verdict {
     /// It was there before, or nobody waits for it any more.
     Ignore,
     /// The series is broken.
-    Refuse,
+    Refuse(Refusal),
 }
 
 /// The leader's side: what it has taken of whom in its term.
@@ -111,21 +117,22 @@ impl Intake {
 
     /// Judges a forward; only once each.
     pub fn judge(&mut self, origin: u64, series: Series, sequence: u64) -> Verdict {
-        let Some(progress) = self.progress(origin, series) else {
-            return Verdict::Ignore;
+        let progress = match self.progress(origin, series) {
+            Ok(progress) => progress,
+            Err(verdict) => return verdict,
         };
         if progress.broken {
-            return Verdict::Refuse;
+            return Verdict::Refuse(Refusal::Gap);
         }
         match sequence.cmp(&progress.next) {
-            std::cmp::Ordering::Less => Verdict::Ignore,
-            std::cmp::Ordering::Equal => {
+            Ordering::Less => Verdict::Ignore,
+            Ordering::Equal => {
                 progress.next += 1;
                 Verdict::Take
             }
-            std::cmp::Ordering::Greater => {
+            Ordering::Greater => {
                 progress.broken = true;
-                Verdict::Refuse
+                Verdict::Refuse(Refusal::Gap)
             }
         }
     }
@@ -133,15 +140,21 @@ impl Intake {
     /// The sender says how many forwards it has sent: false if some have not arrived. None of that series
     /// is taken from then on.
     pub fn is_complete(&mut self, origin: u64, series: Series, sent: u64) -> bool {
-        let Some(progress) = self.progress(origin, series) else {
+        let Ok(progress) = self.progress(origin, series) else {
             return true;
         };
         progress.broken |= sent > progress.next;
         !progress.broken
     }
 
-    /// `None` for a series that its sender has given up.
-    fn progress(&mut self, origin: u64, series: Series) -> Option<&mut Progress> {
+    /// The newest run of a member that is known.
+    pub fn incarnation(&self, origin: u64) -> u64 {
+        let progress = self.origins.get(&origin);
+        progress.map_or(0, |progress| progress.incarnation)
+    }
+
+    /// What to say to a series that its sender has given up, or seems to have.
+    fn progress(&mut self, origin: u64, series: Series) -> Result<&mut Progress, Verdict> {
         let fresh = Progress {
             incarnation: series.incarnation,
             era: series.era,
@@ -149,13 +162,16 @@ impl Intake {
             broken: false,
         };
         let progress = self.origins.entry(origin).or_insert(fresh);
+        if series.incarnation < progress.incarnation {
+            return Err(Verdict::Refuse(Refusal::Outrun));
+        }
         let known = (progress.incarnation, progress.era);
         match (series.incarnation, series.era).cmp(&known) {
-            std::cmp::Ordering::Less => None,
-            std::cmp::Ordering::Equal => Some(progress),
-            std::cmp::Ordering::Greater => {
+            Ordering::Less => Err(Verdict::Ignore),
+            Ordering::Equal => Ok(progress),
+            Ordering::Greater => {
                 *progress = fresh;
-                Some(progress)
+                Ok(progress)
             }
         }
     }
@@ -203,8 +219,14 @@ mod tests {
     fn behind_a_gap_nothing_of_that_era_is_taken() {
         let mut intake = Intake::default();
         intake.lead(1);
-        assert_eq!(intake.judge(2, series(1, 0), 1), Verdict::Refuse);
-        assert_eq!(intake.judge(2, series(1, 0), 0), Verdict::Refuse);
+        assert_eq!(
+            intake.judge(2, series(1, 0), 1),
+            Verdict::Refuse(Refusal::Gap)
+        );
+        assert_eq!(
+            intake.judge(2, series(1, 0), 0),
+            Verdict::Refuse(Refusal::Gap)
+        );
         assert_eq!(intake.judge(2, series(1, 1), 0), Verdict::Take);
         assert_eq!(intake.judge(2, series(1, 0), 2), Verdict::Ignore);
     }
@@ -215,7 +237,10 @@ mod tests {
         intake.lead(1);
         assert_eq!(intake.judge(2, series(1, 0), 0), Verdict::Take);
         assert!(!intake.is_complete(2, series(1, 0), 2));
-        assert_eq!(intake.judge(2, series(1, 0), 1), Verdict::Refuse);
+        assert_eq!(
+            intake.judge(2, series(1, 0), 1),
+            Verdict::Refuse(Refusal::Gap)
+        );
     }
 
     #[test]
@@ -224,7 +249,9 @@ mod tests {
         intake.lead(1);
         assert_eq!(intake.judge(2, series(1, 5), 0), Verdict::Take);
         assert_eq!(intake.judge(2, series(2, 0), 0), Verdict::Take);
-        assert_eq!(intake.judge(2, series(1, 5), 1), Verdict::Ignore);
+        let outrun = Verdict::Refuse(Refusal::Outrun);
+        assert_eq!(intake.judge(2, series(1, 5), 1), outrun);
+        assert_eq!(intake.incarnation(2), 2);
         assert_eq!(intake.judge(2, series(2, 0), 1), Verdict::Take);
     }
 

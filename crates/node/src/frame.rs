@@ -30,6 +30,8 @@ pub enum Refusal {
     NotLeading = 1,
     /// Commands in front of these are missing.
     Gap = 2,
+    /// A later run of the sender is known: its clock went back between two starts.
+    Outrun = 3,
 }
 
 /// Names a series of forwards: those of one era of one run of a member, to the leader of one term.
@@ -94,6 +96,8 @@ pub enum Frame<'a> {
         series: Series,
         /// Why.
         reason: Refusal,
+        /// The newest run of the receiver that the sender knows.
+        incarnation: u64,
     },
     /// Sessions that the sender has heard since its last acknowledged report.
     Touched {
@@ -162,10 +166,15 @@ impl Frame<'_> {
                 out.put_u64(*sequence);
                 out.put_slice(commands);
             }
-            Frame::ForwardRefused { series, reason } => {
+            Frame::ForwardRefused {
+                series,
+                reason,
+                incarnation,
+            } => {
                 out.put_u8(FORWARD_REFUSED);
                 series.encode(&mut out);
                 out.put_u8(*reason as u8);
+                out.put_u64(*incarnation);
             }
             Frame::Touched {
                 number,
@@ -238,8 +247,10 @@ impl Frame<'_> {
                 reason: match cursor.u8()? {
                     1 => Refusal::NotLeading,
                     2 => Refusal::Gap,
+                    3 => Refusal::Outrun,
                     _ => return Err(PeerFrameError::Field("reason")),
                 },
+                incarnation: cursor.u64()?,
             },
             TOUCHED => Frame::Touched {
                 number: cursor.u64()?,
@@ -365,6 +376,7 @@ mod tests {
             Frame::ForwardRefused {
                 series: SERIES,
                 reason: Refusal::Gap,
+                incarnation: 5,
             },
             Frame::Touched {
                 number: 1,

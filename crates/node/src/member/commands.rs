@@ -135,11 +135,15 @@ impl Member {
         self.consensus.propose(entry.into())
     }
 
-    /// What the leader knows about a reconfiguration, and what of it can be put into force with it. Nothing,
-    /// where it is refused anyway.
+    /// What the leader knows about a reconfiguration, and what of it can be put into force with it. Where it
+    /// is refused anyway, the reason lies elsewhere than in the quorum.
     fn judge(&self, command: &[u8]) -> (ReconfigFacts, Vec<MembershipChange>) {
         let Some(next) = self.reconfigured(command) else {
-            return (ReconfigFacts::default(), Vec::new());
+            let facts = ReconfigFacts {
+                in_progress: false,
+                quorum_synced: true,
+            };
+            return (facts, Vec::new());
         };
         let plan = self.plan(&next);
         let facts = ReconfigFacts {

@@ -154,6 +154,9 @@ impl Member {
         if !self.consensus.is_leader() {
             return false;
         }
+        if self.consensus.is_transferring() {
+            return true;
+        }
         let peers = self.consensus.peers();
         let heirs = peers.iter().filter(|peer| {
             let live = self.peers.is_live(peer.id, self.now_ms);

@@ -34,9 +34,17 @@ impl Member {
                 sequence,
                 commands,
             } => self.take_forward(from, series, sequence, commands)?,
-            Frame::ForwardRefused { series, reason } => {
+            Frame::ForwardRefused {
+                series,
+                reason,
+                incarnation,
+            } => {
                 let view = self.views.current();
                 if self.forwarder.is_refused(series, reason, view) {
+                    if reason == Refusal::Outrun {
+                        self.forwarder.outrun(incarnation);
+                        self.barriers.outrun(incarnation);
+                    }
                     self.abandon();
                 }
             }
@@ -114,13 +122,18 @@ impl Member {
                 enqueue(&mut self.log_queue, commands.into());
             }
             Verdict::Ignore => {}
-            Verdict::Refuse => self.refuse(from, series, Refusal::Gap),
+            Verdict::Refuse(reason) => self.refuse(from, series, reason),
         }
         readable
     }
 
     fn refuse(&mut self, to: u64, series: Series, reason: Refusal) {
-        self.send(to, Frame::ForwardRefused { series, reason }.encode());
+        let frame = Frame::ForwardRefused {
+            series,
+            reason,
+            incarnation: self.intake.incarnation(to),
+        };
+        self.send(to, frame.encode());
     }
 
     fn take_report(

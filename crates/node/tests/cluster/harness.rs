@@ -38,7 +38,8 @@ pub struct Cluster {
     fetches: BTreeMap<u64, Fetch>,
     pub fetching: bool,
     config: String,
-    run: u64,
+    /// Number of the newest run of any member.
+    pub run: u64,
     next_connection: u64,
 }
 

@@ -109,6 +109,29 @@ fn a_leader_change_disturbs_nobody_who_has_nothing_in_flight() {
 }
 
 #[test]
+fn a_clock_that_goes_back_between_two_starts_costs_one_era() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let follower = cluster.follower();
+    for run in [50, 20] {
+        let disk = cluster.kill(follower);
+        cluster.run = run;
+        cluster.restart(follower, disk);
+        cluster.until("everybody serves", Cluster::all_serve);
+        if run == 50 {
+            cluster.open(follower, 4000);
+        }
+    }
+    let client = cluster.connect(follower, 4000);
+    cluster.until("the era ends", |cluster| {
+        cluster.hosts[&follower].eras == [1]
+    });
+    let next = cluster.open(follower, 4000);
+    assert!(cluster.host(1).tree.session(client.session).is_none());
+    cluster.create(&next, "/a");
+    assert_eq!(cluster.answer(&next), ErrorCode::Ok);
+}
+
+#[test]
 fn a_lost_forward_is_found_and_nothing_behind_it_is_taken() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
     let follower = cluster.follower();
