@@ -10,6 +10,7 @@ Each member runs in a network namespace on a small disk of its own; needs root.
 """
 
 import argparse
+import math
 import pathlib
 import random
 import shutil
@@ -35,6 +36,7 @@ WORKLOADS = (Registers, Locks, Queues, Ephemerals, Watches, CClient)
 # With a majority left, or everything healed, writes go on within that time; an election takes a second or two.
 WRITES_AGAIN_SECONDS = 15.0
 SERVING_AGAIN_SECONDS = 60.0
+ROOM_AGAIN_SECONDS = 10.0
 
 
 class Run:
@@ -94,12 +96,15 @@ class Run:
         seconds = self.choose.uniform(*hold)
         self.progress.take_longest()
         start, before = time.monotonic(), self.progress.count
+        if fault.startswith("full_disk"):
+            self.progress.may_refuse_until = math.inf
         hit = getattr(self.nemesis, fault)()
         if fault in faults_of.MAJORITY_LEFT:
             self._wait_progress(f"{fault} ({hit})")
         time.sleep(max(start + seconds - time.monotonic(), 0.0))
         for text in self.nemesis.heal():
             self.violated(f"{fault}: {text}")
+        self.progress.may_refuse_until = min(self.progress.may_refuse_until, time.monotonic() + ROOM_AGAIN_SECONDS)
         self.nemesis.wait_serving(SERVING_AGAIN_SECONDS)
         self._wait_progress(f"the end of {fault} ({hit})")
         pause = self.progress.take_longest()

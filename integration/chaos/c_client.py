@@ -36,6 +36,8 @@ class CClient(Workload):
             self.progress.acknowledged()
         elif code in (-4, -7):  # connection loss, operation timeout: of unknown fate
             self.errors[f"rc {code}"] += 1
+        elif code == -1:
+            self.refused(code)
         else:
             self.violations.append(f"the C client was answered {code}")
 

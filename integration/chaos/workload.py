@@ -7,7 +7,9 @@ import threading
 import time
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, OperationTimeoutError, SessionExpiredError
+from kazoo.exceptions import (
+    ConnectionClosedError, ConnectionLoss, OperationTimeoutError, SessionExpiredError, SystemZookeeperError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.retry import RetryFailedError
@@ -72,6 +74,11 @@ class Progress:
         self._last = time.monotonic()
         self._longest = 0.0
         self.count = 0
+        # A full disk is answered with an error in place of a change; at other times such an error is wrong.
+        self.may_refuse_until = 0.0
+
+    def may_refuse(self):
+        return time.monotonic() < self.may_refuse_until
 
     def acknowledged(self):
         now = time.monotonic()
@@ -146,6 +153,13 @@ class Workload:
     def lost_sessions(self):
         return sum(client.lost for client in self.clients)
 
+    def refused(self, error):
+        """The change was not made. If it is seen nevertheless, the checks find it: nobody has noted it."""
+        if self.progress.may_refuse():
+            self.errors["refused"] += 1
+        else:
+            self.violations.append(f"{threading.current_thread().name}: refused with {error!r} although there was room")
+
     def _run(self, number, worker):
         choose = random.Random(f"{self.choose.random()}/{number}")
         while not self._ended.is_set():
@@ -154,6 +168,9 @@ class Workload:
             except UNKNOWN_FATE as error:
                 self.errors[type(error).__name__] += 1
                 self._ended.wait(0.05)
+            except SystemZookeeperError as error:
+                self.refused(error)
+                self._ended.wait(0.1)
             except Exception as error:
                 self.violations.append(f"{threading.current_thread().name}: {type(error).__name__}: {error}")
                 return

@@ -22,6 +22,7 @@ import time
 
 from integration.chaos.workload import UNKNOWN_FATE, Client, Progress
 from integration.lib.ensemble import Ensemble
+from integration.lib.process import ServerError
 from integration.lib.quenda_server import quenda_binary
 from integration.lib.target import IS_QUENDA, TARGET
 from integration.lib.trees import differences
@@ -75,7 +76,16 @@ class Writer:
         return problems
 
 
-def rolling(ensemble, change):
+def wait_for_writes(progress):
+    """Each step is under load: some hundred writes go by before the next one."""
+    wanted, deadline = progress.count + 100, time.monotonic() + 30.0
+    while progress.count < wanted:
+        if time.monotonic() > deadline:
+            raise ServerError("no writes for half a minute")
+        time.sleep(0.02)
+
+
+def rolling(ensemble, change, progress):
     """Followers first, the leader last."""
     leader = ensemble.leader()
     for member in [member for member in ensemble if member is not leader] + [leader]:
@@ -83,6 +93,7 @@ def rolling(ensemble, change):
         change(member)
         member.start()
         ensemble.wait_leader()
+        wait_for_writes(progress)
 
 
 def change_configuration(member):
@@ -140,7 +151,7 @@ def main():
                 for kind, change in kinds.items():
                     progress.take_longest()
                     start, before = time.monotonic(), progress.count
-                    rolling(ensemble, change)
+                    rolling(ensemble, change, progress)
                     pause = progress.take_longest()
                     worst = max(worst, pause)
                     print(f"  {kind:14} {time.monotonic() - start:5.1f} s, {progress.count - before:5} writes, "
