@@ -30,7 +30,7 @@ build-deps: ## Install what the build needs and the machine lacks (Debian)
 .PHONY: test
 test: build-deps check unit build ## Every test; the long suites in bounded form
 	integration/install
-	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter zkcli field-reports differential kazoo kazoo-ensemble \
+	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter zkcli field-reports differential docker-test kazoo kazoo-ensemble \
 		failover-bounded rolling-bounded chaos-bounded
 
 .PHONY: check
@@ -125,5 +125,5 @@ docker-image: build ## The container image `quenda`; see docker/README.md
 	docker/build
 
 .PHONY: docker-test
-docker-test: ## The image and its three members, on a Docker engine of its own where none runs
+docker-test: build ## The image and its three members, on a Docker engine of its own where none runs
 	integration/docker/run
