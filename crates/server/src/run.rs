@@ -53,6 +53,18 @@ pub enum ServeError {
         /// Why not.
         cause: io::Error,
     },
+    /// The store is that of an ensemble's member, but the configuration names no members.
+    #[error(
+        "the store in {} belongs to an ensemble with {members} members, but the configuration has no server \
+         lines, so this member cannot reach the others. Give it the lines of its ensemble (server.N, \
+         --server); if the others are lost for good, see `quenda recover`", directory.display()
+    )]
+    Members {
+        /// The data directory.
+        directory: PathBuf,
+        /// How many members there are.
+        members: usize,
+    },
     /// The member's number cannot be used.
     #[error("myid: {0}")]
     Member(#[from] MemberOutOfRange),
@@ -187,6 +199,18 @@ impl Opened {
             tree,
         })
     }
+
+    /// A member that has others must be able to reach them: without them it would wait for ever.
+    fn demand_to_be_alone(&self, config: &ServerConfig) -> Result<(), ServeError> {
+        let membership = &self.recovered.membership;
+        if membership.voters == [config.my_id] && membership.outgoing_voters.is_empty() {
+            return Ok(());
+        }
+        Err(ServeError::Members {
+            directory: config.data_dir.clone(),
+            members: membership.members().len(),
+        })
+    }
 }
 
 fn open_options(config: &ServerConfig, start: Recovered) -> OpenOptions {
@@ -208,6 +232,7 @@ impl Server {
         let alone = Recovered::bootstrap([config.my_id], []);
         if config.ensemble.is_empty() {
             let opened = Opened::open(&config, alone)?;
+            opened.demand_to_be_alone(&config)?;
             return Server::start_on(opened, config, listener);
         }
         // A store that is there says itself what to start from.
@@ -440,7 +465,7 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
         skip_acl: config.skip_acl,
         enforce_quota: config.enforce_quota,
         reconfig_enabled: config.reconfig_enabled,
-        standalone_enabled: config.ensemble.is_empty(),
+        standalone_enabled: config.standalone_enabled,
         linearizable_reads: config.linearizable_reads,
         limits: Limits {
             frame_max: config.max_frame,

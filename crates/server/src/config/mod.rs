@@ -62,6 +62,8 @@ pub struct ServerConfig {
     pub enforce_quota: bool,
     /// Whether the reconfig request is allowed. `reconfigEnabled`.
     pub reconfig_enabled: bool,
+    /// Whether a reconfig may not leave a single voter. `standaloneEnabled`.
+    pub standalone_enabled: bool,
     /// Time between looks for containers and TTL znodes to delete, ms, at least 1. `znode.container.checkIntervalMs`.
     pub container_check_interval_ms: u64,
     /// Containers and TTL znodes deleted in a minute, at most; at least 1. `znode.container.maxPerMinute`.

@@ -79,6 +79,7 @@ pub(super) fn resolve(
         skip_acl: settings.get_or_default("skipACL") == "yes",
         enforce_quota: reader.is_true("enforceQuota"),
         reconfig_enabled: reader.strict_bool("reconfigEnabled")?,
+        standalone_enabled: reader.strict_bool("standaloneEnabled")?,
         container_check_interval_ms: reader.loose(
             "znode.container.checkIntervalMs",
             1,
