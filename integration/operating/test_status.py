@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 from integration.lib.ensemble import Ensemble  # noqa: E402
 from integration.lib.process import ServerProcess, free_port  # noqa: E402
 from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
+from integration.lib.zkwire import Conn  # noqa: E402
 from integration.operating.cli import quenda, status, until  # noqa: E402
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,46 @@ def test_three_members_start_from_three_command_lines(tmp_path):
     finally:
         for member in members:
             member.kill9()
+
+
+def test_a_member_of_an_ensemble_does_not_start_without_the_others(tmp_path):
+    with Ensemble(tmp_path) as ensemble:
+        member = ensemble[1]
+        ensemble.stop()
+        alone = quenda("serve", "--my-id", "1", "--client-port", "0", "--data-dir", member.data)
+        assert alone.code == 2 and "belongs to an ensemble with 3 members" in alone.err, alone
+
+
+def test_a_member_that_ran_alone_becomes_three_with_its_data(tmp_path):
+    ports = {number: [free_port() for _ in range(3)] for number in (1, 2, 3)}
+    lines = [f"{number}=127.0.0.1:{q}:{e};127.0.0.1:{c}" for number, (q, e, c) in ports.items()]
+    members = [FlagMember(tmp_path / str(number), number, lines, ports[number][2]) for number in ports]
+    first = members[0]
+    alone = quenda_alone(first)
+    try:
+        with Conn(alone.port) as conn:
+            conn.create("/kept", b"1")
+        alone.stop()
+        for member in members:
+            member.data_dir.mkdir(parents=True, exist_ok=True)
+            member.spawn()
+        report = until(f"127.0.0.1:{first.port}", code=0)
+        assert [row["id"] for row in report["members"]] == [1, 2, 3]
+        with Conn(members[2].port) as conn:
+            assert conn.get("/kept")[0] == b"1"
+    finally:
+        for member in [*members, alone]:
+            member.kill9()
+
+
+def quenda_alone(member):
+    """A server without server lines on the data directory of `member`."""
+    alone = FlagMember(member.data_dir, member.args[1], [], free_port())
+    alone.args += ["--client-address", "127.0.0.1", "--client-port", str(alone.port)]
+    alone.data_dir.mkdir(parents=True)
+    alone.spawn()
+    until(f"127.0.0.1:{alone.port}", code=0)
+    return alone
 
 
 def test_the_readme_has_command_lines_that_parse():

@@ -154,6 +154,10 @@ fn end(result: Result<(), ServeError>, log: &LogSink) -> End {
             code: 3,
             last_line: Some("Unable to access datadir, exiting abnormally"),
         },
+        ServeError::Members { .. } => End {
+            code: ConfigError::EXIT_CODE,
+            last_line: Some(ConfigError::LAST_LINE),
+        },
         ServeError::Stuck => {
             log.flush();
             std::process::abort();

@@ -92,7 +92,7 @@ pub(super) fn done(facts: &Facts, outcome: &Outcome) -> String {
     format!(
         "\nMember {} is alone now, in cluster {:#x}; transactions go on behind {:#x}.\n\
          Next:\n\
-         \x20 1. Start it with `quenda serve`, with reconfigEnabled=true to be able to add members.\n\
+         \x20 1. Start it with its usual configuration, and with reconfigEnabled=true to be able to add members.\n\
          \x20 2. Empty the data directories of the others, start them, and add each with reconfig:\n{}",
         facts.member,
         outcome.cluster,

@@ -54,7 +54,7 @@ struct Report {
     cluster: Option<String>,
     /// The member that leads.
     leader: Option<u64>,
-    /// By id; those whose id is not known come last.
+    /// By id; those whose id is not known, or is another one's too, come last.
     members: Vec<Row>,
 }
 
@@ -107,11 +107,10 @@ fn collect(given: &[String], ask: &dyn Fn(&[String]) -> Vec<Answer>) -> Vec<Row>
     for _ in 0..3 {
         let found = ask(&next);
         answers.extend(next.drain(..).zip(found));
-        let seen: Vec<u64> = answers
-            .values()
-            .flatten()
-            .map(|status| status.member)
-            .collect();
+        let cluster = newest(&answers).map(|status| status.cluster.clone());
+        let own = answers.values().flatten();
+        let own = own.filter(|status| Some(&status.cluster) == cluster.as_ref());
+        let seen: Vec<u64> = own.map(|status| status.member).collect();
         let missing = known(&answers)
             .into_values()
             .filter(|server| !seen.contains(&server.id));
@@ -126,14 +125,18 @@ fn collect(given: &[String], ask: &dyn Fn(&[String]) -> Vec<Answer>) -> Vec<Row>
     rows(answers)
 }
 
-/// The newest configuration among the answers, by id.
-fn known(answers: &BTreeMap<String, Answer>) -> BTreeMap<u64, ConfiguredServer> {
+/// The answer with the newest configuration.
+fn newest(answers: &BTreeMap<String, Answer>) -> Option<&MemberStatus> {
     let version = |status: &&MemberStatus| {
         let text = status.config_version.as_deref().unwrap_or_default();
         u64::from_str_radix(text, 16).unwrap_or(0)
     };
-    let newest = answers.values().flatten().max_by_key(version);
-    let servers = newest.map(|status| status.servers.clone());
+    answers.values().flatten().max_by_key(version)
+}
+
+/// The newest configuration among the answers, by id.
+fn known(answers: &BTreeMap<String, Answer>) -> BTreeMap<u64, ConfiguredServer> {
+    let servers = newest(answers).map(|status| status.servers.clone());
     let servers = servers.unwrap_or_default().into_iter();
     servers.map(|server| (server.id, server)).collect()
 }
@@ -168,17 +171,16 @@ fn rows(answers: BTreeMap<String, Answer>) -> Vec<Row> {
             address: Some(address),
             ..row
         };
-        match id {
-            // A member may have been asked at two addresses.
-            Some(id)
-                if members
-                    .get(&id)
-                    .is_none_or(|before| before.status.is_none()) =>
-            {
+        let before = id.and_then(|id| members.get(&id));
+        let cluster = |row: &Row| row.status.as_ref().map(|status| status.cluster.clone());
+        match (id, before) {
+            (Some(id), before) if before.is_none_or(|before| before.status.is_none()) => {
                 members.insert(id, row);
             }
-            Some(_) => {}
-            None => strangers.push(row),
+            // A member may have been asked at two addresses, and in two ways.
+            (Some(_), Some(before)) if row.status.is_none() || cluster(before) == cluster(&row) => {
+            }
+            (Some(_), _) | (None, _) => strangers.push(row),
         }
     }
     for server in known.into_values() {

@@ -106,6 +106,33 @@ fn a_member_without_an_address_is_named() {
 }
 
 #[test]
+fn a_stranger_with_the_id_of_a_member_is_shown_beside_it() {
+    let mut stranger = member(1);
+    stranger.cluster = Some("0xd".to_owned());
+    let other = "10.0.0.9:2181".to_owned();
+    let answer = |address: &String| match all()
+        .into_iter()
+        .find(|status| client(status.member) == *address)
+    {
+        Some(status) => Ok(status),
+        None => Ok(stranger.clone()),
+    };
+    stranger.config_version = None;
+    stranger.servers = Vec::new();
+    for given in [[client(2), other.clone()], [other.clone(), client(3)]] {
+        let report = judge::judge(collect(&given, &|addresses| {
+            addresses.iter().map(answer).collect()
+        }));
+        assert_eq!(report.members.len(), 4);
+        assert_eq!(report.cluster.as_deref(), Some("0xc"));
+        assert_eq!(
+            report.problems,
+            ["member 1 (10.0.0.9:2181) belongs to another cluster, 0xd"]
+        );
+    }
+}
+
+#[test]
 fn an_ensemble_that_is_well_is_healthy() {
     let report = report(&all());
     assert_eq!(report.problems, [""; 0]);
