@@ -30,7 +30,7 @@ build-deps: ## Install what the build needs and the machine lacks (Debian)
 .PHONY: test
 test: build-deps check unit build ## Every test; the long suites in bounded form
 	integration/install
-	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter zkcli field-reports differential docker-test kazoo kazoo-ensemble \
+	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter operating zkcli field-reports differential docker-test kazoo kazoo-ensemble \
 		failover-bounded rolling-bounded chaos-bounded
 
 .PHONY: check
@@ -63,6 +63,10 @@ field-reports: ## One test for each public bug report
 .PHONY: four-letter
 four-letter: ## Four-letter words over the wire
 	integration/four_letter/run
+
+.PHONY: operating
+operating: ## status, recover and membership as an operator does it, with real members
+	integration/operating/run
 
 .PHONY: differential
 differential: ## Random requests to a genuine ZooKeeper and to Quenda, every reply compared

@@ -1,7 +1,11 @@
 """`quenda recover` after a majority is gone: from three members to one, and back to three."""
 
 import pathlib
+import random
+import shutil
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -12,9 +16,13 @@ from kazoo.client import KazooClient  # noqa: E402
 from kazoo.exceptions import NewConfigNoQuorumError  # noqa: E402
 
 from integration.lib.ensemble import Ensemble  # noqa: E402
+from integration.lib.quenda_server import quenda_binary  # noqa: E402
 from integration.operating.cli import eventually, quenda, until  # noqa: E402
 
 CFG = {"reconfigEnabled": "true", "skipACL": "yes"}
+KILLS = 20
+# About as long as a recovery of so little takes.
+RECOVER_SECONDS = 0.2
 
 
 @pytest.fixture
@@ -82,6 +90,27 @@ def test_one_member_goes_on_and_grows_again(ensemble):
     finally:
         zk.stop()
         zk.close()
+
+
+def test_a_recovery_that_is_killed_can_be_done_again(ensemble, tmp_path):
+    left, _ = lose_all_but_one(ensemble)
+    kept = left.data
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")
+    pauses = random.Random(seed)
+    for attempt in range(KILLS):
+        left.server.data_dir = tmp_path / f"attempt-{attempt}"
+        shutil.copytree(kept.parent, left.server.data_dir)
+        data = left.server.data_dir / "data"
+        command = [str(quenda_binary()), "recover", "--data-dir", str(data), "--yes"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            time.sleep(pauses.uniform(0, RECOVER_SECONDS))
+            process.kill()
+        done = quenda("recover", "--data-dir", data, "--yes")
+        assert done.code == 0, done
+        again = quenda("recover", "--data-dir", data)
+        assert again.code == 0 and "nothing to recover" in again.out, again
+        assert "5 znodes" in again.out, again
 
 
 def test_a_lost_member_with_its_data_is_refused(ensemble):

@@ -109,6 +109,8 @@ fn a_member_without_an_address_is_named() {
 fn a_stranger_with_the_id_of_a_member_is_shown_beside_it() {
     let mut stranger = member(1);
     stranger.cluster = Some("0xd".to_owned());
+    stranger.config_version = None;
+    stranger.servers = Vec::new();
     let other = "10.0.0.9:2181".to_owned();
     let answer = |address: &String| match all()
         .into_iter()
@@ -117,8 +119,6 @@ fn a_stranger_with_the_id_of_a_member_is_shown_beside_it() {
         Some(status) => Ok(status),
         None => Ok(stranger.clone()),
     };
-    stranger.config_version = None;
-    stranger.servers = Vec::new();
     for given in [[client(2), other.clone()], [other.clone(), client(3)]] {
         let report = judge::judge(collect(&given, &|addresses| {
             addresses.iter().map(answer).collect()
