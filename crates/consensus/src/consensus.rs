@@ -429,7 +429,28 @@ impl Consensus {
             .apply_conf_change(&change)
             .map_err(|error| MembershipError::Invalid(error.to_string()))?;
         self.node.mut_store().note_membership(index);
-        Ok(Some(Membership::from_raft(state)))
+        let membership = Membership::from_raft(state);
+        self.give_way(&membership);
+        Ok(Some(membership))
+    }
+
+    /// A leader without a vote leads no longer, and calls the voter that has the most of the log to take
+    /// over. Raft would go on without a place for it in the membership, and fall over its own entries.
+    fn give_way(&mut self, membership: &Membership) {
+        if !self.is_leader() || membership.votes(self.config.id) {
+            return;
+        }
+        let peers = self.peers();
+        let voters = peers.iter().filter(|peer| peer.voter);
+        let heir =
+            voters.max_by_key(|peer| (peer.active, peer.matched, std::cmp::Reverse(peer.id)));
+        let raft = &mut self.node.raft;
+        if let Some(heir) = heir {
+            raft.send_timeout_now(heir.id);
+        }
+        let term = raft.term;
+        raft.become_follower(term, raft::INVALID_ID);
+        self.pin_election_timeout();
     }
 
     /// Forgets entries up to and including `through`, as far as they are applied and durable here.

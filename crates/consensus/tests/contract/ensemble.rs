@@ -355,6 +355,45 @@ fn a_new_member_starts_from_a_snapshot_as_learner_and_becomes_a_voter() {
     });
 }
 
+/// A leader may have to put its own removal into force: an earlier leader had proposed it.
+#[test]
+fn a_leader_that_is_removed_or_demoted_gives_way_although_entries_are_on_their_way() {
+    for demoted in [false, true] {
+        let mut ensemble = Ensemble::new(&[1, 2, 3], 21);
+        let leader = ensemble.elect();
+        let change = match demoted {
+            true => MembershipChange::AddLearner(leader),
+            false => MembershipChange::Remove(leader),
+        };
+        let raft = &mut ensemble.member(leader).raft;
+        raft.propose_membership(&[change], Vec::new()).unwrap();
+        raft.propose(b"behind".to_vec()).unwrap();
+        let term = raft.status().term;
+        for number in 0..20 {
+            ensemble.round();
+            let raft = &mut ensemble.member(leader).raft;
+            // As long as it leads.
+            let _ = raft.propose(format!("{number}").into_bytes());
+        }
+        ensemble.rounds_until("another leads", |ensemble| {
+            ensemble.leader().is_some_and(|other| other != leader)
+        });
+        let other = ensemble.leader().unwrap();
+        assert_eq!(ensemble.member(other).raft.status().term, term + 1);
+        assert_eq!(ensemble.member(leader).raft.status().role, Role::Follower);
+        ensemble
+            .member(other)
+            .raft
+            .propose(b"after".to_vec())
+            .unwrap();
+        ensemble.rounds_until("the others go on", |ensemble| {
+            let others = ensemble.members.values().filter(|m| m.id != leader);
+            let mut commands = others.map(|m| &m.state.commands);
+            commands.all(|all| all.iter().any(|(_, command)| command == b"after"))
+        });
+    }
+}
+
 #[test]
 fn the_same_inputs_give_the_same_outputs() {
     let trace = |seed| {

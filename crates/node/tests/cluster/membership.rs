@@ -1,9 +1,11 @@
 //! Changes of the members by clients.
 
+use std::cell::Cell;
+
 use quenda_node::Service;
 use quenda_proto::ErrorCode;
 
-use crate::harness::{Cluster, config, server_line};
+use crate::harness::{Cluster, Fate, config, server_line};
 
 fn text(cluster: &Cluster, member: u64) -> String {
     let node = cluster.hosts[&member].tree.get("/zookeeper/config");
@@ -159,6 +161,57 @@ fn a_member_that_was_away_when_it_was_removed_hears_of_it() {
     cluster.until("it votes again", |cluster| {
         cluster.is_membership(&[1, 2, 3], &[]) && cluster.all_serve()
     });
+}
+
+/// Wherever the leader is lost while two members are replaced, the configuration and the membership of raft
+/// agree in the end, and no joint membership is left over.
+#[test]
+fn a_leader_lost_amid_a_change_leaves_nothing_half_done() {
+    let mut kept = 0;
+    let mut changed = 0;
+    for fatal in (0..120).step_by(4) {
+        let mut cluster = Cluster::started(&[1, 2, 3, 4, 5], &[]);
+        let leader = cluster.leader();
+        let leaving: Vec<u64> = (1..=5).filter(|id| *id != leader).take(2).collect();
+        let client = cluster.open(leader, 600_000);
+        let count = Cell::new(0);
+        cluster.judge(move |from, to, _| {
+            count.set(count.get() + 1);
+            match count.get() > fatal && (from == leader || to == leader) {
+                true => Fate::Drop,
+                false => Fate::Deliver,
+            }
+        });
+        cluster.reconfig(
+            &client,
+            None,
+            Some(&format!("{},{}", leaving[0], leaving[1])),
+        );
+        cluster.settle();
+        cluster.kill(leader);
+        cluster.judge_nothing();
+        let remaining: Vec<u64> = (1..=5).filter(|id| !leaving.contains(id)).collect();
+        cluster.until("somebody leads a settled membership", |cluster| {
+            cluster.is_membership(&[1, 2, 3, 4, 5], &[]) || cluster.is_membership(&remaining, &[])
+        });
+        let leader = cluster.leader();
+        let lines = text(&cluster, leader);
+        let has_left = cluster.is_membership(&remaining, &[]);
+        assert_eq!(
+            !lines.contains(&format!("server.{}=", leaving[0])),
+            has_left
+        );
+        assert_eq!(
+            !lines.contains(&format!("server.{}=", leaving[1])),
+            has_left
+        );
+        let client = cluster.open(leader, 600_000);
+        cluster.create(&client, "/a");
+        assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+        kept += usize::from(!has_left);
+        changed += usize::from(has_left);
+    }
+    assert!(kept > 0 && changed > 0, "{kept} kept, {changed} changed");
 }
 
 #[test]
