@@ -46,6 +46,8 @@ pub struct Counters {
     pub reconfigs: u64,
     /// Changes of the leader.
     pub leaders: u64,
+    /// Stores that were lost.
+    pub wipes: u64,
 }
 
 impl Counters {
@@ -64,6 +66,7 @@ impl Counters {
         self.starts += other.starts;
         self.reconfigs += other.reconfigs;
         self.leaders += other.leaders;
+        self.wipes += other.wipes;
     }
 }
 

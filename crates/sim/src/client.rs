@@ -103,6 +103,7 @@ impl Kind {
 struct Sent {
     xid: i32,
     kind: Kind,
+    at: Micros,
     call: u64,
     floor: i64,
     /// A read that must see everything that was answered before this point and zxid.
@@ -160,6 +161,7 @@ pub struct Client {
     xid: i32,
     outstanding: VecDeque<Sent>,
     input: BytesMut,
+    now: Micros,
     heard_at: Micros,
     sent_at: Micros,
     /// Newest zxid in a reply on this connection.
@@ -200,6 +202,7 @@ impl Client {
             xid: 0,
             outstanding: VecDeque::new(),
             input: BytesMut::new(),
+            now: 0,
             heard_at: 0,
             sent_at: 0,
             reply_zxid: 0,
@@ -229,9 +232,10 @@ impl Client {
         self.phase == Phase::Live
     }
 
-    /// Requests without an answer.
-    pub fn outstanding(&self) -> usize {
-        self.outstanding.len()
+    /// Requests that were sent before `then` and have no answer.
+    pub fn overdue(&self, then: Micros) -> usize {
+        let overdue = self.outstanding.iter().filter(|sent| sent.at < then);
+        overdue.count()
     }
 
     fn who(&self) -> String {
@@ -248,6 +252,7 @@ impl Client {
 
     /// Looks around: timeouts, then new work.
     pub fn look(&mut self, now: Micros, checks: &mut Checks) -> Vec<Intent> {
+        self.now = now;
         let mut intents = Vec::new();
         let timeout = self.timeout_ms.unsigned_abs() as u64 * MS;
         match self.phase {
@@ -350,7 +355,7 @@ impl Client {
     pub fn receive(&mut self, now: Micros, bytes: &[u8], checks: &mut Checks) -> Vec<Intent> {
         let mut intents = Vec::new();
         self.input.extend_from_slice(bytes);
-        self.heard_at = now;
+        (self.now, self.heard_at) = (now, now);
         while let Some(frame) = wire::next_frame(&mut self.input) {
             match self.phase {
                 Phase::Connecting(_) => self.take_handshake(now, &frame, checks, &mut intents),
@@ -843,6 +848,7 @@ impl Client {
         self.outstanding.push_back(Sent {
             xid,
             kind,
+            at: self.now,
             call,
             floor,
             fresh,

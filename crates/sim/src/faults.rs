@@ -96,6 +96,21 @@ pub enum Fault {
         /// How long it stays away.
         down: Micros,
     },
+    /// Processes die one after the other, and start again at once, while the leader changes.
+    Flaps {
+        /// How many die.
+        count: u64,
+        /// At most so long from one to the next.
+        gap: Micros,
+    },
+    /// The leader dies; as soon as another leads it is cut off, and those who chose it die and start again
+    /// at once.
+    Ambush {
+        /// How long the old leader stays away.
+        down: Micros,
+        /// For how long the new one is cut off.
+        time: Micros,
+    },
     /// The administrator changes the membership.
     Reconfig,
 }
@@ -103,10 +118,16 @@ pub enum Fault {
 /// The faults of a plan, with the times at which they begin.
 pub fn draw(plan: &Plan, rng: &mut Rng) -> Vec<(Micros, Fault)> {
     let mut faults = Vec::new();
-    let mut at = 2 * SECOND + rng.below(SECOND);
+    let mut at = match plan.early {
+        true => rng.below(SECOND),
+        false => 2 * SECOND + rng.below(SECOND),
+    };
     while at < plan.chaos {
-        if let Some(fault) = draw_one(plan, rng) {
-            faults.push((at, fault));
+        match draw_one(plan, rng) {
+            // Nobody can tell a store that was lost from one that was never used before there is a cluster.
+            Some(Fault::Wipe { .. }) if at < 2 * SECOND => {}
+            Some(fault) => faults.push((at, fault)),
+            None => {}
         }
         at += rng.between(plan.gap / 2, plan.gap * 3 / 2);
     }
@@ -137,6 +158,8 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
         mix.cut_client,
         mix.stop,
         mix.wipe,
+        mix.flaps,
+        mix.ambush,
         mix.reconfig,
     ];
     let mut draw = rng.below(weights.iter().sum());
@@ -169,7 +192,7 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
         },
         6 => Fault::SlowDisk {
             target,
-            sync: rng.between(30, 600) * MS,
+            sync: *rng.pick(&[30, 100, 600, 3_000]) * MS,
             time,
         },
         7 => Fault::WallJump {
@@ -183,6 +206,14 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
         },
         9 => Fault::Stop { target, down: time },
         10 => Fault::Wipe { target, down: time },
+        11 => Fault::Flaps {
+            count: rng.between(2, 8),
+            gap: rng.between(20, 250) * MS,
+        },
+        12 => Fault::Ambush {
+            down: rng.between(50, 1_500) * MS,
+            time,
+        },
         _ => Fault::Reconfig,
     };
     Some(fault)

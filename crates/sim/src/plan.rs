@@ -58,6 +58,10 @@ pub struct FaultMix {
     pub stop: u64,
     /// A store is lost.
     pub wipe: u64,
+    /// Several short deaths in a row.
+    pub flaps: u64,
+    /// A leader that is cut off as soon as it leads, while its voters start again.
+    pub ambush: u64,
     /// A change of the membership.
     pub reconfig: u64,
 }
@@ -93,6 +97,8 @@ pub struct Plan {
     pub linearizable: bool,
     /// Only faults that no session may notice.
     pub gentle: bool,
+    /// Faults happen from the first moment on.
+    pub early: bool,
     /// Time in which faults happen.
     pub chaos: Micros,
     /// Mean time between two faults.
@@ -148,6 +154,7 @@ impl Plan {
             transfer_breaks: if rng.percent(30) { 40 } else { 2 },
             linearizable: rng.percent(12),
             gentle,
+            early: !gentle && rng.percent(15),
             chaos: rng.between(6, 16) * SECOND,
             gap: if gentle {
                 4 * SECOND
@@ -161,7 +168,7 @@ impl Plan {
             } else {
                 (1_500, 6_000)
             },
-            padding: *rng.pick(&[0, 50, 2_000]),
+            padding: *rng.pick(&[0, 0, 50, 50, 2_000, 2_000, 40_000]),
             think: rng.between(10, 70) * MS,
         }
     }
@@ -234,7 +241,14 @@ impl Plan {
 
 fn weather(rng: &mut Rng) -> Weather {
     let mut weather = Weather::fair();
-    match rng.below(10) {
+    match rng.below(11) {
+        // Slower than elections: several are under way at a time.
+        10 => {
+            weather.delay = (5 * MS, rng.between(300, 900) * MS);
+            weather.datagrams = true;
+            weather.loss = rng.below(500);
+            weather.doubled = rng.below(500);
+        }
         0..4 => {}
         4..6 => {
             weather.delay = (MS, rng.between(5, 80) * MS);
@@ -278,7 +292,9 @@ fn mix(rng: &mut Rng, members: u64, spares: u64) -> FaultMix {
         wall_jump: some(2, 40),
         cut_client: some(3, 40),
         stop: some(2, 50),
-        wipe: if members >= 3 { some(2, 25) } else { 0 },
+        wipe: if members >= 3 { some(2, 35) } else { 0 },
+        flaps: some(3, 40),
+        ambush: some(3, 40),
         reconfig: if spares > 0 { some(4, 90) } else { 0 },
     }
 }

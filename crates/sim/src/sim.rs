@@ -53,8 +53,9 @@ pub struct Sim {
     announced: BTreeMap<u64, PeerState>,
     /// Members that are configured, as far as the administrator has asked.
     configured: BTreeSet<u64>,
-    wiped: BTreeSet<u64>,
     healed: bool,
+    /// Number of leaders before the one that is to be met, and for how long.
+    ambush: Option<(u64, Micros)>,
 }
 
 /// Runs a seed.
@@ -107,8 +108,8 @@ impl Sim {
             troubles: BTreeMap::new(),
             announced: BTreeMap::new(),
             configured: (1..=plan.members).collect(),
-            wiped: BTreeSet::new(),
             healed: false,
+            ambush: None,
             cx: Cx {
                 schedule: Schedule::default(),
                 checks,
@@ -172,6 +173,7 @@ impl Sim {
                 return true;
             };
             self.happen(event);
+            self.spring_ambush();
         }
         if let Some(text) = self.cx.checks.violation().map(str::to_string) {
             self.cx.say(format_args!("VIOLATION {text}"));
@@ -616,11 +618,57 @@ impl Sim {
                     if let Some(host) = self.hosts.get_mut(&member) {
                         host.disk.wipe();
                     }
-                    self.wiped.insert(member);
+                    self.cx.checks.counters.wipes += 1;
                     self.cx.say(format_args!("member {member} loses its store"));
                 }
             }
+            Fault::Flaps { count, gap } => self.flap(count, gap),
+            Fault::Ambush { down, time } => {
+                if let Some(member) = self.resolve(Target::Leader) {
+                    self.crash(member, true, down);
+                    self.ambush = Some((self.cx.checks.counters.leaders, time));
+                }
+            }
             Fault::Reconfig => self.reconfigure(),
+        }
+    }
+
+    fn spring_ambush(&mut self) {
+        let Some((before, time)) = self.ambush else {
+            return;
+        };
+        if self.healed || self.cx.checks.counters.leaders == before {
+            return;
+        }
+        self.ambush = None;
+        let Some(leader) = self.resolve(Target::Leader) else {
+            return;
+        };
+        self.cx.say(format_args!("ambush on {leader}"));
+        self.isolate(leader, true, true, time);
+        for member in self.cx.plan.hosts().filter(|member| *member != leader) {
+            if self.hosts[&member].is_up() {
+                let down = self.cx.rng.between(MS, 60 * MS);
+                self.crash(member, true, down);
+            }
+        }
+    }
+
+    fn flap(&mut self, count: u64, gap: Micros) {
+        let hosts: Vec<u64> = self.cx.plan.hosts().collect();
+        let mut delay = 0;
+        for number in 0..count {
+            let target = match number {
+                0 => Target::Leader,
+                _ => Target::Member(*self.cx.rng.pick(&hosts)),
+            };
+            let fault = Fault::Crash {
+                target,
+                power_cut: self.cx.rng.percent(30),
+                down: self.cx.rng.between(MS, 60 * MS),
+            };
+            self.cx.schedule.after(delay, Event::Fault(fault));
+            delay += self.cx.rng.between(MS, gap);
         }
     }
 
@@ -741,6 +789,8 @@ impl Sim {
             | Fault::WallJump { .. }
             | Fault::Stop { .. }
             | Fault::Wipe { .. }
+            | Fault::Flaps { .. }
+            | Fault::Ambush { .. }
             | Fault::Reconfig => {}
         }
     }
@@ -767,8 +817,12 @@ impl Sim {
             host.paused_until = host.paused_until.min(now);
             let ever_started = host.boot > 0;
             if ever_started {
+                // Twice: one that is stopping now has to be started again as well.
                 let delay = 600 * MS + self.cx.rng.below(200 * MS);
                 self.cx.schedule.after(delay, Event::Start(member));
+                self.cx
+                    .schedule
+                    .after(delay + 2 * SECOND, Event::Start(member));
             }
             if self.troubles.remove(&member).is_some() {
                 self.cx.checks.sessions.calm(member, now + 3 * SECOND);
@@ -792,12 +846,13 @@ impl Sim {
     }
 
     fn check_end(&mut self) {
+        let lately = self.cx.schedule.now() - SECOND;
         for client in &self.clients {
-            if client.outstanding() > 0 {
+            let overdue = client.overdue(lately);
+            if overdue > 0 {
                 let text = format!(
-                    "client {} waits for {} answers at the end",
-                    client.id,
-                    client.outstanding()
+                    "client {} waits for {overdue} answers at the end",
+                    client.id
                 );
                 return self.cx.fail(text);
             }
