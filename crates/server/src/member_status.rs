@@ -95,9 +95,9 @@ pub fn status(shared: &Shared) -> MemberStatus {
             .flat_map(|ensemble| ensemble.servers().map(configured))
             .collect(),
         membership: Membership {
-            voters: view.membership.voters.iter().copied().collect(),
-            outgoing_voters: view.membership.outgoing_voters.iter().copied().collect(),
-            learners: view.membership.learners.iter().copied().collect(),
+            voters: view.membership.voters.to_vec(),
+            outgoing_voters: view.membership.outgoing_voters.to_vec(),
+            learners: view.membership.learners.to_vec(),
         },
         peers: view.peers.iter().map(peer).collect(),
     }

@@ -24,6 +24,8 @@ pub(super) struct Due {
     pub(super) disk: Instant,
     pub(super) reap: Instant,
     pub(super) images: Instant,
+    /// The next attempt to install a snapshot.
+    pub(super) install: Instant,
     /// Since when there is no quorum, while there is none.
     pub(super) leaderless: Option<Instant>,
 }
@@ -36,6 +38,7 @@ impl Due {
             disk: now,
             reap: now + Duration::from_millis(config.container_check_interval_ms),
             images: now + IMAGE_INTERVAL,
+            install: now,
             leaderless: Some(now),
         }
     }

@@ -7,12 +7,14 @@ use parking_lot::RwLockWriteGuard;
 use quenda_consensus::{EntryKind, LogEntry};
 use quenda_frontend::{CloseReason, ConnectionId};
 use quenda_node::{EntryError, Fetch, Install, Outgoing, Work};
-use quenda_storage::load_tree;
+use quenda_storage::{StoreError, load_tree};
 use tracing::{info, warn};
 
 use super::delivery::{Delivery, report_expired};
 use super::{Core, CoreError};
 use crate::connection_task::wake;
+use crate::limits::STORE_RETRY;
+use crate::log_writer::is_final;
 
 impl Core {
     /// The order matters: what is abandoned must not be answered any more, and a batch is on its way to
@@ -165,25 +167,26 @@ impl Core {
             .fetch(fetch.from, fetch.index, fetch.manifest);
     }
 
-    /// Installs a snapshot once nothing is on its way to the store it replaces.
+    /// Installs a snapshot once nothing is on its way to the store it replaces, and as often as it takes.
     pub(super) fn install_when_idle(&mut self, install: Install) -> Result<(), CoreError> {
-        if self.log.is_idle() && !self.checkpointer.is_busy() {
-            return self.install(&install);
+        let due = Instant::now() >= self.due.install;
+        let idle = self.log.is_idle() && !self.checkpointer.is_busy();
+        if due && idle && self.install(&install)? {
+            return Ok(());
         }
         self.installing = Some(install);
         Ok(())
     }
 
-    fn install(&mut self, install: &Install) -> Result<(), CoreError> {
-        let Install {
-            image,
-            number,
-            hard_state,
-        } = install;
+    /// False when the store cannot do it now.
+    fn install(&mut self, install: &Install) -> Result<bool, CoreError> {
         let started = Instant::now();
-        self.store
-            .install_image(image.index, image.term, *hard_state)?;
+        if !self.switch_store(install)? {
+            self.due.install = started + STORE_RETRY;
+            return Ok(false);
+        }
         let loaded = load_tree(&*self.store)?;
+        let Install { image, number, .. } = install;
         let znodes = loaded.counts().znodes;
         let mut tree = self.shared.tree.write();
         *tree = loaded;
@@ -204,6 +207,33 @@ impl Core {
             millis = started.elapsed().as_millis() as u64,
             "the snapshot is installed"
         );
-        Ok(())
+        Ok(true)
+    }
+
+    /// Switches the store to the image. After a failed write only its checkpoint tells which of the two
+    /// contents it has.
+    fn switch_store(&self, install: &Install) -> Result<bool, StoreError> {
+        let image = &install.image;
+        let attempt = self
+            .store
+            .install_image(image.index, image.term, install.hard_state);
+        let Err(error) = attempt else {
+            return Ok(true);
+        };
+        match &error {
+            StoreError::ImageIo(_) => {
+                warn!(%error, "the snapshot cannot be installed yet");
+                Ok(false)
+            }
+            StoreError::Write(_) | StoreError::NeedsReopen | StoreError::Open(_) => {
+                warn!(%error, "the store is opened again to see whether the snapshot is installed");
+                match self.store.reopen() {
+                    Ok(reopened) => Ok(reopened.checkpoint_index == image.index),
+                    Err(error) if is_final(&error) => Err(error),
+                    Err(_) => Ok(false),
+                }
+            }
+            _ => Err(error),
+        }
     }
 }
