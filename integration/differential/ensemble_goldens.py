@@ -32,6 +32,7 @@ class Capture:
         self.recorder = Recorder(port)
         self.by_super, _ = client.open_session(port)
         self.plain, _ = client.open_session(port)
+        self.recorder.opened += [self.by_super, self.plain]
 
     def call(self, name, op, fields, plain=False, xid=None):
         self.recorder.connection = self.plain if plain else self.by_super
@@ -133,6 +134,7 @@ def capture(port):
         part(cap)
     capture_members(cap, base)
     capture_rest(cap)
+    cap.recorder.close()
     return cap.recorder.files["reconfig"]
 
 
@@ -171,7 +173,9 @@ def capture_read_only(port):
     rec.handshake("resume_refused", session_id=1, timeout_ms=10000, read_only=True)
     rec.handshake("resume", session_id=first["sessionId"], passwd=first["passwd"], timeout_ms=8000, read_only=True)
     rec.connection, _ = client.open_session(port, read_only=True)
+    rec.opened.append(rec.connection)
     call("close_session", ops.CLOSE_SESSION, {})
+    rec.close()
     return rec.files["read_only"]
 
 
@@ -182,6 +186,7 @@ def record_read_only(data):
         connection.send(jute.frame(ops.encode_request(1, ops.CREATE, {
             "path": "/there", "data": b"data", "acl": OPEN, "flags": 0})))
         connection.receive()
+        connection.close()
         for member in ensemble:
             if member is not follower:
                 member.stop()

@@ -26,8 +26,13 @@ class Recorder:
         self.port = port
         self.handshakes = handshakes
         self.files = {}
+        self.opened = []
         self.xid = 0
         self.connection = None
+
+    def close(self):
+        for connection in self.opened:
+            connection.close()
 
     def line(self, file, name, direction, payload):
         self.files.setdefault(file, []).append(f"{name} {direction} {payload.hex()}")
@@ -35,6 +40,7 @@ class Recorder:
     def handshake(self, name, **request):
         payload = client.connect_payload(**request)
         connection = client.Connection(self.port)
+        self.opened.append(connection)
         connection.send(jute.frame(payload))
         answer = connection.receive()
         self.line(self.handshakes, name, ">", payload)
