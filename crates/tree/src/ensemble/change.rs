@@ -1,6 +1,6 @@
 //! What a reconfig request makes of an ensemble.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use quenda_proto::ErrorCode;
 use quenda_proto::records::ReconfigRequest;
