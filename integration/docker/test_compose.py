@@ -102,3 +102,25 @@ def test_three_members_work_as_one(ensemble, client):
     zk.retry(zk.sync, "/")
     assert set(zk.retry(zk.get_children, "/")) >= {*MEMBERS, "while-zoo1-was-away", "alive"}
     assert zk.client_id == session, "the session outlives a stop of all members"
+
+
+def test_a_members_own_host_may_be_a_wildcard(run, image):
+    """Compose files in the field write 0.0.0.0 for the member itself, so no two files are the same."""
+    network = f"quenda-test-{secrets.token_hex(4)}"
+    docker("network", "create", network)
+    members = []
+    try:
+        for own in MEMBERS:
+            lines = [
+                f"server.{number}={'0.0.0.0' if name == own else name}:2888:3888;2181"
+                for number, name in enumerate(MEMBERS, 1)
+            ]
+            variables = ("--env", f"ZOO_MY_ID={MEMBERS.index(own) + 1}", "--env", f"ZOO_SERVERS={' '.join(lines)}")
+            members.append(run("--network", network, "--network-alias", own, *variables, port=free_port()))
+        for member in members:
+            member.wait_healthy()
+        assert sorted(member.mode() for member in members) == ["follower", "follower", "leader"]
+    finally:
+        for member in members:
+            docker("rm", "--force", "--volumes", member.name)
+        docker("network", "rm", network)
