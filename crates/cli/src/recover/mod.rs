@@ -79,14 +79,14 @@ fn recover(args: RecoverArgs) -> Result<End, Failure> {
     let (config, _) = ServerConfig::load(args.config.as_deref(), &environment, &overrides)?;
     let recovery = Recovery::open(config.data_dir, config.data_log_dir)?;
     let facts = recovery.facts().clone();
-    print!("{}", text::facts(&facts));
+    say(&text::facts(&facts))?;
     if facts.is_alone() {
-        print!("{}", text::nothing_to_do(&facts));
+        say(&text::nothing_to_do(&facts))?;
         return Ok(End::Done);
     }
-    print!("{}", text::consequences(&facts));
+    say(&text::consequences(&facts))?;
     if !args.yes && !agrees(&text::confirmation(&facts))? {
-        println!("Nothing has changed.");
+        say("Nothing has changed.\n")?;
         return Ok(End::Declined);
     }
     let line = config
@@ -94,15 +94,24 @@ fn recover(args: RecoverArgs) -> Result<End, Failure> {
         .iter()
         .find(|server| server.id == facts.member);
     let outcome = recovery.commit(line)?;
-    print!("{}", text::done(&facts, &outcome));
+    // It is done, whether anybody reads that or not.
+    if let Err(error) = say(&text::done(&facts, &outcome)) {
+        eprintln!("quenda recover: done, but standard output takes nothing: {error}");
+    }
     Ok(End::Done)
 }
 
 /// Whether the operator types the words that are asked for.
 fn agrees(words: &str) -> io::Result<bool> {
-    print!("Type \"{words}\" to go on: ");
-    io::stdout().flush()?;
+    say(&format!("Type \"{words}\" to go on: "))?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(answer.trim() == words)
+}
+
+/// Writes to standard output, where somebody may have stopped reading.
+fn say(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
 }

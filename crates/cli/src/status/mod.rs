@@ -5,6 +5,7 @@ mod judge;
 mod table;
 
 use std::collections::BTreeMap;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -79,14 +80,17 @@ pub fn run(args: &StatusArgs) -> ExitCode {
     let report = judge::judge(collect(&args.servers, &|addresses| {
         ask_all(addresses, patience)
     }));
-    if args.json {
-        let text = serde_json::to_string_pretty(&report);
-        println!(
-            "{}",
-            text.expect("names and numbers always have a form in JSON")
-        );
+    let text = if args.json {
+        let json = serde_json::to_string_pretty(&report);
+        json.expect("names and numbers always have a form in JSON") + "\n"
     } else {
-        print!("{}", table::text(&report));
+        table::text(&report)
+    };
+    // Whoever reads no further has seen enough; the exit code is the answer.
+    if let Err(error) = io::stdout().write_all(text.as_bytes())
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        eprintln!("quenda status: {error}");
     }
     ExitCode::from(report.health as u8)
 }

@@ -188,9 +188,12 @@ fn without_a_leader_it_is_down() {
     assert_eq!(nobody.members.len(), 1);
 }
 
+/// Makes something of a member wrong.
+type Change = fn(&mut MemberStatus);
+
 #[test]
 fn what_is_wrong_with_a_member_is_said() {
-    let sentence = |change: fn(&mut MemberStatus)| {
+    let sentence = |change: Change| {
         let mut members = all();
         change(&mut members[2]);
         let report = report(&members);
@@ -198,7 +201,7 @@ fn what_is_wrong_with_a_member_is_said() {
         assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
         report.problems[0].clone()
     };
-    let cases: [(fn(&mut MemberStatus), &str); 8] = [
+    let cases: [(Change, &str); 8] = [
         (
             |status| status.cluster = Some("0xd".to_owned()),
             "belongs to another cluster, 0xd",
