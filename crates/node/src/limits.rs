@@ -63,6 +63,9 @@ pub const STATUS_TICKS: u64 = 10;
 /// Ticks between two looks at whether the membership is what the configuration says.
 pub const RECONCILE_TICKS: u64 = 2;
 
+/// Ticks that a reconfiguration waits for an earlier one to be in force; then it is refused.
+pub const RECONFIG_PATIENCE_TICKS: u64 = 100;
+
 /// Entries that a learner may lack of what the leader has, and still becomes a voter.
 pub const CAUGHT_UP_ENTRIES: u64 = 64;
 

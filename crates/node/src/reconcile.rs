@@ -52,19 +52,39 @@ impl<F: Fn(u64) -> Facts> Plan<'_, F> {
         if !departures.is_empty() {
             return Some(Step::Change(departures));
         }
-        let stays = self
-            .ensemble
-            .server(self.leader)
-            .is_some_and(|server| !server.observer);
+        let stays = self.is_configured_voter(self.leader);
         let successor = self.successor().filter(|_| !stays && !self.awaits_voters());
         successor.map(Step::HandOver)
     }
 
-    /// What of the configuration can be put into force at once, together with it.
+    /// What of the configuration can be put into force at once, together with it. Who leaves is not needed
+    /// any more when the request is answered, be it the leader.
     pub fn at_once(&self) -> Vec<MembershipChange> {
         let mut changes: Vec<MembershipChange> = self.arrivals().collect();
-        changes.extend(self.departures());
+        let mut leaving = self.departures();
+        let leader_stays = self.is_configured_voter(self.leader);
+        if !leader_stays && !self.awaits_voters() {
+            let mut voters = self.leaving_voters();
+            voters.push(self.leader);
+            if self.can_do_without(&voters) {
+                leaving.push(self.departure(self.leader));
+            }
+        }
+        changes.extend(leaving);
         changes
+    }
+
+    /// Whether members that are there are on their way to what the configuration says.
+    pub fn is_under_way(&self) -> bool {
+        let members = self.membership.members().into_iter();
+        let leaving = members.filter(|id| {
+            let votes = self.membership.votes(*id);
+            match self.ensemble.server(*id) {
+                None => true,
+                Some(server) => server.observer && votes,
+            }
+        });
+        self.awaits_voters() || leaving.count() > 0
     }
 
     /// Whether a majority of the configured voters is live and holds the leader's log; `is_up` tells of
@@ -125,24 +145,25 @@ impl<F: Fn(u64) -> Facts> Plan<'_, F> {
     /// Members that shall not be what they are any more, but for the leader. Voters stay as long as voters
     /// that shall take their place are on their way, so that there are never fewer copies than there were.
     fn departures(&self) -> Vec<MembershipChange> {
-        let others = self.membership.members().into_iter();
-        let others = others.filter(|id| *id != self.leader);
-        let (voters, learners): (Vec<u64>, Vec<u64>) =
-            others.partition(|id| self.membership.votes(*id));
+        let learners = self.membership.learners.iter().copied();
         let mut changes: Vec<MembershipChange> = learners
-            .into_iter()
             .filter(|id| self.ensemble.server(*id).is_none())
             .map(MembershipChange::Remove)
             .collect();
-        let leaving: Vec<u64> = voters
-            .into_iter()
-            .filter(|id| !self.is_configured_voter(*id))
-            .collect();
+        let leaving = self.leaving_voters();
         if leaving.is_empty() || self.awaits_voters() || !self.can_do_without(&leaving) {
             return changes;
         }
         changes.extend(leaving.into_iter().map(|id| self.departure(id)));
         changes
+    }
+
+    /// Voters that shall not vote, but for the leader.
+    fn leaving_voters(&self) -> Vec<u64> {
+        let others = self.membership.voters.iter().copied();
+        others
+            .filter(|id| *id != self.leader && !self.is_configured_voter(*id))
+            .collect()
     }
 
     fn departure(&self, id: u64) -> MembershipChange {
@@ -290,6 +311,31 @@ mod tests {
         assert_eq!(next(&now, &wanted, &[]), Some(Step::HandOver(2)));
         let step = next(&now, &wanted, &[(2, DOWN)]);
         assert_eq!(step, Some(Step::HandOver(3)));
+    }
+
+    #[test]
+    fn a_leader_that_a_request_removes_goes_with_it() {
+        let two = membership(&[1, 2], &[]);
+        let other = ensemble(&[2], &[]);
+        assert_eq!(plan(&two, &other, &[]).at_once(), [Remove(1)]);
+        assert_eq!(plan(&two, &other, &[(2, DOWN)]).at_once(), []);
+        let three = membership(&[1, 2, 3], &[]);
+        let last = ensemble(&[3], &[]);
+        assert_eq!(plan(&three, &last, &[]).at_once(), [Remove(2), Remove(1)]);
+        let observing = ensemble(&[2, 3], &[1]);
+        assert_eq!(plan(&three, &observing, &[]).at_once(), [AddLearner(1)]);
+    }
+
+    #[test]
+    fn a_change_is_under_way_until_those_who_are_there_have_their_part() {
+        let wanted = ensemble(&[1, 2, 3], &[4]);
+        let done = membership(&[1, 2, 3], &[4]);
+        assert!(!plan(&done, &wanted, &[]).is_under_way());
+        let learning = membership(&[1, 2], &[3, 4]);
+        assert!(plan(&learning, &wanted, &[]).is_under_way());
+        assert!(!plan(&learning, &wanted, &[(3, DOWN)]).is_under_way());
+        let leaving = membership(&[1, 2, 3, 5], &[4]);
+        assert!(plan(&leaving, &wanted, &[]).is_under_way());
     }
 
     #[test]

@@ -27,6 +27,8 @@ impl Member {
         if status.role != Role::Leader {
             self.leading_since = None;
             self.log_queue = BytesMut::new();
+            self.held = None;
+            self.reconfig_refused = false;
         }
         match self.views.follow(view_of(&status), self.now_ms) {
             Turn::Same | Turn::Leaderless => {}

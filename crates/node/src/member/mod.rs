@@ -26,6 +26,7 @@ use crate::touches::Reporter;
 use crate::view::Views;
 use crate::work::{Founding, Outgoing, PeerState, Setup};
 
+use commands::Held;
 use follow::FastElection;
 use snapshots::Snapshots;
 
@@ -59,12 +60,15 @@ pub struct Member {
     /// Encoded commands in front of the log, of all members, and the term they are for.
     log_queue: BytesMut,
     log_term: u64,
+    held: Option<Held>,
     intake: Intake,
     tracker: SessionTracker,
     /// Term in which this member took over the sessions; `None` while it does not lead.
     leading_since: Option<u64>,
     /// The newest entry that was applied, and since when it is that one.
     progress: (u64, u64),
+    /// Whether the reconfiguration in front of the queue has waited in vain.
+    reconfig_refused: bool,
     /// The newest reconfiguration that was put into the log.
     reconfig_index: u64,
 
@@ -106,10 +110,12 @@ impl Member {
             has_cluster: false,
             log_queue: BytesMut::new(),
             log_term: 0,
+            held: None,
             intake: Intake::default(),
             tracker: SessionTracker::default(),
             leading_since: None,
             progress: (0, setup.now_ms),
+            reconfig_refused: false,
             reconfig_index: 0,
             peers: Peers::default(),
             outbox: Vec::new(),
@@ -163,7 +169,8 @@ impl Member {
 
     /// Bytes of commands that are not in the log, and not on their way there, yet.
     pub fn queued_bytes(&self) -> usize {
-        self.queue.len() + self.log_queue.len()
+        let held = self.held.as_ref().map_or(0, Held::bytes);
+        self.queue.len() + self.log_queue.len() + held
     }
 
     /// Sessions that were heard here since the last call.

@@ -214,6 +214,83 @@ fn a_leader_lost_amid_a_change_leaves_nothing_half_done() {
     assert!(kept > 0 && changed > 0, "{kept} kept, {changed} changed");
 }
 
+/// Who was removed may be switched off at once, although another member was only just taken in.
+#[test]
+fn a_removal_waits_for_members_that_are_on_their_way_and_nobody_else_does() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let (leader, again) = (cluster.leader(), cluster.follower());
+    let leaving = 6 - leader - again;
+    let client = cluster.open(leader, 600_000);
+    let other = cluster.open(leaving, 600_000);
+    cluster.reconfig(&client, None, Some(&again.to_string()));
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.kill(again);
+    cluster.fetching = false;
+    cluster.host(leader).checkpoint(0);
+    cluster.start_empty(again);
+    cluster.run_for(1000);
+    cluster.reconfig(&client, Some(&server_line(again, "participant")), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    let before = cluster.host(leader).codes(client.connection).len();
+    cluster.reconfig(&client, None, Some(&leaving.to_string()));
+    cluster.create(&client, "/behind");
+    cluster.run_for(1000);
+    assert_eq!(cluster.host(leader).codes(client.connection).len(), before);
+    cluster.create(&other, "/other");
+    assert_eq!(cluster.answer(&other), ErrorCode::Ok);
+    cluster.fetching = true;
+    cluster.until("both are answered", |cluster| {
+        cluster.hosts[&leader].codes(client.connection).len() == before + 2
+    });
+    cluster.kill(leaving);
+    let codes = cluster.host(leader).codes(client.connection);
+    assert_eq!(codes[before..], [ErrorCode::Ok, ErrorCode::Ok]);
+    cluster.create(&client, "/after");
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    assert!(cluster.has(again, "/after"));
+}
+
+#[test]
+fn a_change_that_waits_too_long_is_refused_and_what_stands_behind_it_goes_on() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let leader = cluster.leader();
+    let client = cluster.open(leader, 600_000);
+    cluster.host(leader).checkpoint(0);
+    cluster.fetching = false;
+    cluster.start_empty(4);
+    cluster.run_for(1000);
+    cluster.reconfig(&client, Some(&server_line(4, "participant")), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.reconfig(&client, None, Some("4"));
+    cluster.create(&client, "/behind");
+    cluster.settle();
+    cluster.create(&client, "/further-behind");
+    let before = cluster.host(leader).codes(client.connection).len();
+    cluster.until("all are answered", |cluster| {
+        cluster.hosts[&leader].codes(client.connection).len() == before + 3
+    });
+    let codes = cluster.host(leader).codes(client.connection);
+    assert_eq!(
+        codes[before..],
+        [ErrorCode::ReconfigInProgress, ErrorCode::Ok, ErrorCode::Ok]
+    );
+    assert!(cluster.hosts[&leader].eras.is_empty());
+}
+
+#[test]
+fn of_two_members_the_leader_may_be_removed_and_switched_off() {
+    let mut cluster = Cluster::started(&[1, 2], &[]);
+    let (leader, other) = (cluster.leader(), cluster.follower());
+    let client = cluster.open(leader, 600_000);
+    cluster.reconfig(&client, None, Some(&leader.to_string()));
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.kill(leader);
+    let client = cluster.open(other, 4000);
+    cluster.create(&client, "/alone");
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    assert!(cluster.is_membership(&[other], &[]));
+}
+
 #[test]
 fn what_would_lose_the_quorum_is_refused() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
