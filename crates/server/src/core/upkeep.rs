@@ -63,6 +63,9 @@ impl Core {
             let serving = registry.of_session(session);
             serving.is_some_and(|handle| handle.connection.lock().awaits_log())
         });
+        if self.shared.service() == ServiceMode::ReadOnly {
+            self.expire_local();
+        }
         if now >= self.due.disk {
             self.due.disk = now + DISK_INTERVAL;
             self.check_disk();
@@ -108,6 +111,18 @@ impl Core {
         }
         drop(tree);
         report_service(self.member.service(), service);
+    }
+
+    /// Without a quorum nobody but this member sees to the sessions that it has opened meanwhile.
+    fn expire_local(&self) {
+        let now_ms = self.shared.clock.now_ms();
+        for handle in self.shared.registry.all() {
+            let mut connection = handle.connection.lock();
+            if connection.is_local_expired(now_ms) {
+                connection.close(CloseReason::SessionExpired);
+                handle.wake.notify_one();
+            }
+        }
     }
 
     /// While the log cannot be written nobody knows the fate of what is in flight: those connections are
