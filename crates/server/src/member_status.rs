@@ -127,25 +127,19 @@ fn peer(report: &PeerReport) -> Peer {
 
 fn configured(server: &Server) -> ConfiguredServer {
     let reachable = |(host, port): &(String, u16)| {
-        let host = if is_wildcard(host) {
-            server
-                .addresses
-                .first()
-                .map_or(ANY_HOST, |address| &address.host)
-        } else {
-            host
-        };
-        if host.contains(':') {
-            format!("[{host}]:{port}")
-        } else {
-            format!("{host}:{port}")
-        }
+        let mut hosts = vec![host];
+        hosts.extend(server.addresses.iter().map(|address| &address.host));
+        let host = hosts.into_iter().find(|host| !is_wildcard(host))?;
+        Some(match host.contains(':') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
+        })
     };
     ConfiguredServer {
         id: server.id,
         line: server.line(),
         observer: server.observer,
-        client: server.client.as_ref().map(reachable),
+        client: server.client.as_ref().and_then(reachable),
     }
 }
 
@@ -170,6 +164,11 @@ mod tests {
         assert_eq!(client("zoo1:1:2"), None);
         assert_eq!(client("zoo1:1:2;2181").as_deref(), Some("zoo1:2181"));
         assert_eq!(client("zoo1:1:2;10.0.0.1:7").as_deref(), Some("10.0.0.1:7"));
+        assert_eq!(
+            client("0.0.0.0:1:2;2181"),
+            None,
+            "others cannot tell where it is"
+        );
         assert_eq!(client("[::1]:1:2;[::]:7").as_deref(), Some("[::1]:7"));
     }
 
