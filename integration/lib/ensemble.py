@@ -38,6 +38,7 @@ class Member:
         self.server.prefix = ensemble.network.prefix(number)
         self.server.keeps_cfg = True
         self.stopped = False  # by SIGSTOP
+        ensemble._made.append(self)
 
     def __repr__(self):
         return f"member {self.number}"
@@ -174,6 +175,7 @@ class Ensemble:
         self.observers = set(observers)
         self.cfg = {**ENSEMBLE_CFG, "clientPort": None, "clientPortAddress": None, **(cfg or {})}
         self.members = {}
+        self._made = []  # those that a test has taken out of `members` as well
         for number in range(1, members + 1):
             own = (member_cfg or {}).get(number, {})
             self.members[number] = Member(self, number, self.folder / f"member-{number}", {**self.cfg, **own})
@@ -285,6 +287,8 @@ class Ensemble:
     def close(self):
         try:
             self.kill9()
+            for member in self._made:
+                member.kill9()
         finally:
             self.network.close()
 

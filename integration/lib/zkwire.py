@@ -614,6 +614,14 @@ class Conn:
     def auth(self, scheme, data):
         return self.call(OP.AUTH, auth(scheme, data), xid=AUTH_XID).ok()
 
+    def reconfig(self, joining=None, leaving=None, members=None, version=-1):
+        """The new configuration's text and its Stat."""
+        body = ustring(joining) + ustring(leaving) + ustring(members) + int64(version)
+        reader = self.call(OP.RECONFIG, body).reader()
+        found = reader.buffer().decode(), reader.stat()
+        reader.end()
+        return found
+
     def multi(self, *operations):
         return results(self.call(OP.MULTI, multi(*operations)))
 
