@@ -18,21 +18,22 @@ import sys
 import tempfile
 import time
 
+from kazoo.client import KazooClient
+
 from integration.chaos import nemesis as faults_of
-from integration.chaos.c_client import CClient
 from integration.chaos.ephemerals import Ephemerals
 from integration.chaos.locks import Locks
 from integration.chaos.nemesis import Nemesis
 from integration.chaos.queues import Queues
 from integration.chaos.registers import Registers
+from integration.chaos.shells import CClient, JavaClient
 from integration.chaos.watches import Watches
 from integration.chaos.workload import Progress
 from integration.lib.process import ServerError
 from integration.lib.target import IS_QUENDA, TARGET
 from integration.lib.trees import differences
-from kazoo.client import KazooClient
 
-WORKLOADS = (Registers, Locks, Queues, Ephemerals, Watches, CClient)
+WORKLOADS = (Registers, Locks, Queues, Ephemerals, Watches, CClient, JavaClient)
 # With a majority left, or everything healed, writes go on within that time; an election takes a second or two.
 WRITES_AGAIN_SECONDS = 15.0
 SERVING_AGAIN_SECONDS = 60.0

@@ -5,9 +5,10 @@ import contextlib
 import threading
 import time
 
-from integration.chaos.workload import ANSWER_SECONDS, UNKNOWN_FATE, Workload
 from kazoo.exceptions import LockTimeout, NoNodeError, RolledBackError, RuntimeInconsistency
 from kazoo.retry import KazooRetry
+
+from integration.chaos.workload import ANSWER_SECONDS, UNKNOWN_FATE, Workload
 
 CLIENTS = 3
 GIVING_UP_SECONDS = 30.0

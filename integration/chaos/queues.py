@@ -4,8 +4,9 @@ import collections
 import itertools
 import threading
 
-from integration.chaos.workload import ANSWER_SECONDS, UNKNOWN_FATE, Workload
 from kazoo.exceptions import NoNodeError
+
+from integration.chaos.workload import ANSWER_SECONDS, UNKNOWN_FATE, Workload
 
 PRODUCERS, CONSUMERS = 2, 2
 

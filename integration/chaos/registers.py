@@ -5,9 +5,10 @@ import math
 import threading
 import time
 
+from kazoo.exceptions import BadVersionError
+
 from integration.chaos.linearizable import CAS, OK, READ, REFUSED, UNKNOWN, WRITE, Operation, TooManyWays, explain
 from integration.chaos.workload import ANSWER_SECONDS, UNKNOWN_FATE, Workload
-from kazoo.exceptions import BadVersionError
 
 CLIENTS = 4
 SHARED_AT_A_TIME = 2

@@ -4,6 +4,7 @@ import math
 import random
 
 import pytest
+
 from integration.chaos.linearizable import CAS, OK, READ, REFUSED, UNKNOWN, WRITE, Operation, explain
 
 

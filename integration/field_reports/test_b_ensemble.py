@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+
 from integration.field_reports.ensembles import numbers, resumed
 from integration.lib.tamper import Tamper
 from integration.lib.trees import assert_same

@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+
 from integration.field_reports.ensembles import numbers, resumed, written
 from integration.lib.trees import assert_same
 from integration.lib.zkwire import FLAG, OP, Closed, Refused, create, eventually, set_data
