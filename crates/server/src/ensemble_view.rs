@@ -84,3 +84,47 @@ pub fn is_connected(peer: &PeerReport) -> bool {
 pub fn is_synced(peer: &PeerReport) -> bool {
     is_connected(peer) && peer.fetching.is_none() && peer.lag <= SYNCED_LAG
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> PeerReport {
+        PeerReport {
+            id: 2,
+            role: Role::Follower,
+            voter: true,
+            matched: Some(5),
+            applied: 5,
+            zxid: 1,
+            digest: None,
+            lag: SYNCED_LAG,
+            heard_ms_ago: Some(SILENT_MS),
+            fetching: None,
+        }
+    }
+
+    #[test]
+    fn who_was_heard_lately_is_connected() {
+        let mut peer = report();
+        assert!(is_connected(&peer) && is_synced(&peer));
+        peer.heard_ms_ago = Some(SILENT_MS + 1);
+        assert!(!is_connected(&peer) && !is_synced(&peer));
+        peer.heard_ms_ago = None;
+        assert!(!is_connected(&peer));
+    }
+
+    #[test]
+    fn who_lags_or_fetches_is_not_synced() {
+        let late = PeerReport {
+            lag: SYNCED_LAG + 1,
+            ..report()
+        };
+        assert!(is_connected(&late) && !is_synced(&late));
+        let fetching = PeerReport {
+            fetching: Some(9),
+            ..report()
+        };
+        assert!(is_connected(&fetching) && !is_synced(&fetching));
+    }
+}
