@@ -34,6 +34,17 @@ pub enum Intent {
     Abandon,
 }
 
+/// A change of the membership, as a client asks for it.
+#[derive(Debug, Clone)]
+pub struct Reconfiguration {
+    /// Lines of servers to add or change.
+    pub joining: Option<String>,
+    /// Ids of servers to remove.
+    pub leaving: Option<String>,
+    /// The lines of all servers.
+    pub all: Option<String>,
+}
+
 /// What kind of watch, as a client distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum WatchKind {
@@ -182,7 +193,7 @@ pub struct Client {
     /// Last time at which a write of this client was answered.
     pub written_at: Micros,
     /// Membership changes to ask for, from the simulation.
-    pub reconfigs: VecDeque<(Option<String>, Option<String>)>,
+    pub reconfigs: VecDeque<Reconfiguration>,
 }
 
 impl Client {
@@ -392,8 +403,10 @@ impl Client {
         }
         checks.counters.opened += 1;
         checks.counters.resumed += u64::from(self.session != 0);
-        checks.sessions.adopted(session);
         let is_new = self.session == 0;
+        if let Err(text) = checks.sessions.adopted(session, is_new) {
+            checks.fail(text);
+        }
         self.session = session;
         self.password = password;
         self.timeout_ms = timeout_ms;
@@ -1024,7 +1037,7 @@ impl Client {
             self.closing = true;
             return;
         }
-        let count = 1 + self.rng.below(3);
+        let count = 1 + self.rng.below(3 + self.habits.window as u64 / 4);
         for _ in 0..count {
             self.one(checks, out);
         }
@@ -1032,9 +1045,9 @@ impl Client {
 
     fn administrate(&mut self, checks: &mut Checks, out: &mut BytesMut) {
         match self.reconfigs.pop_front() {
-            Some((joining, leaving)) => {
+            Some(wanted) => {
                 let xid = self.next_xid();
-                wire::reconfig(out, xid, joining.as_deref(), leaving.as_deref());
+                wire::reconfig(out, xid, &wanted);
                 self.push(checks, xid, Kind::Reconfig, None);
             }
             None if self.rng.percent(30) => self.set_private(checks, out),
@@ -1044,6 +1057,10 @@ impl Client {
 
     fn one(&mut self, checks: &mut Checks, out: &mut BytesMut) {
         let register = format!("/r{}", self.rng.below(REGISTERS));
+        // Many register writes of unknown fate at a time would make the search for an order long.
+        if self.habits.window > 10 && self.rng.percent(75) {
+            return self.set_private(checks, out);
+        }
         match self.rng.below(100) {
             0..14 => self.set(checks, out, register, -1),
             14..22 => {

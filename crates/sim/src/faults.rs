@@ -113,6 +113,11 @@ pub enum Fault {
     },
     /// The administrator changes the membership.
     Reconfig,
+    /// A member that is none any more loses its store.
+    Clear {
+        /// Who.
+        member: u64,
+    },
 }
 
 /// The faults of a plan, with the times at which they begin.

@@ -283,7 +283,7 @@ impl Host {
         let setup = Setup {
             consensus,
             founding,
-            incarnation: self.boot,
+            incarnation: wall_ms as u64,
             now_ms,
         };
         let mut member = Member::new(setup, &tree);

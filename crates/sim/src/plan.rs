@@ -93,6 +93,8 @@ pub struct Plan {
     pub log_retained: u64,
     /// Percent of the pieces of an image that do not arrive.
     pub transfer_breaks: u64,
+    /// How long a sync takes when nothing is wrong.
+    pub sync_delay: (Micros, Micros),
     /// Every read is linearizable.
     pub linearizable: bool,
     /// Only faults that no session may notice.
@@ -152,6 +154,7 @@ impl Plan {
             checkpoint_interval: rng.between(200, 3_000) * MS,
             log_retained: if small_log { rng.below(4_000) } else { 1 << 20 },
             transfer_breaks: if rng.percent(30) { 40 } else { 2 },
+            sync_delay: *rng.pick(&[(MS / 5, MS), (MS / 2, 4 * MS), (5 * MS, 60 * MS)]),
             linearizable: rng.percent(12),
             gentle,
             early: !gentle && rng.percent(15),
@@ -227,7 +230,7 @@ impl Plan {
     pub fn habits(&self, rng: &mut Rng, is_admin: bool) -> Habits {
         Habits {
             timeout_ms: rng.between(self.timeouts.0, self.timeouts.1) as i32,
-            window: rng.between(1, 6) as usize,
+            window: *rng.pick(&[1, 2, 3, 6, 40]),
             think: self.think,
             padding: self.padding,
             moves: if rng.percent(50) { 40 } else { 0 },
@@ -284,7 +287,7 @@ fn mix(rng: &mut Rng, members: u64, spares: u64) -> FaultMix {
     FaultMix {
         kill: some(3, 60),
         power: some(3, 60),
-        blackout: some(1, 30),
+        blackout: some(2, 40),
         pause: some(3, 60),
         isolate: some(4, 60),
         cut: some(4, 50),

@@ -99,9 +99,14 @@ impl SessionChecks {
         watched.timeout_ms = u64::from(timeout_ms.unsigned_abs());
     }
 
-    /// A client was given the session.
-    pub fn adopted(&mut self, session: i64) {
-        self.sessions.entry(session).or_default().adopted = true;
+    /// A client was given the session; `is_new` when it did not ask for one that it knew.
+    pub fn adopted(&mut self, session: i64, is_new: bool) -> Result<(), String> {
+        let watched = self.sessions.entry(session).or_default();
+        if is_new && watched.adopted {
+            return Err(format!("session {session:#x} was given to two clients"));
+        }
+        watched.adopted = true;
+        Ok(())
     }
 
     /// A member heard the session.

@@ -1,12 +1,12 @@
 //! One simulation: machines, clients, faults, and the end at which everything has to be well.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use quenda_node::PeerState;
 
 use crate::checks::{Checks, Counters};
-use crate::client::{Client, Intent};
+use crate::client::{Client, Intent, Reconfiguration};
 use crate::clock::{Clock, DRIFT_MAX_PPM};
 use crate::event::Event;
 use crate::faults::{self, Fault, Target};
@@ -51,8 +51,8 @@ pub struct Sim {
     /// Faults under way, by member.
     troubles: BTreeMap<u64, u32>,
     announced: BTreeMap<u64, PeerState>,
-    /// Members that are configured, as far as the administrator has asked.
-    configured: BTreeSet<u64>,
+    /// Members that are configured, as far as the administrator has asked, and whether as observers.
+    configured: BTreeMap<u64, bool>,
     healed: bool,
     /// Number of leaders before the one that is to be met, and for how long.
     ambush: Option<(u64, Micros)>,
@@ -87,6 +87,7 @@ impl Sim {
                 start_ms: rng.below(1 << 40),
             };
             let mut host = Host::new(id, clock);
+            host.sync_delay = plan.sync_delay;
             host.disk.forget_votes = plan.mutation == Some(Mutation::ForgetVotes);
             hosts.insert(id, host);
         }
@@ -107,7 +108,9 @@ impl Sim {
             clients,
             troubles: BTreeMap::new(),
             announced: BTreeMap::new(),
-            configured: (1..=plan.members).collect(),
+            configured: (1..=plan.members)
+                .map(|id| (id, plan.learners().contains(&id)))
+                .collect(),
             healed: false,
             ambush: None,
             cx: Cx {
@@ -149,7 +152,8 @@ impl Sim {
             return;
         }
         self.heal();
-        let healed = self.cx.schedule.now();
+        let pauses = self.hosts.values().map(|host| host.paused_until);
+        let healed = pauses.max().unwrap_or(0).max(self.cx.schedule.now());
         if !self.run_until(healed + LIVENESS) {
             return;
         }
@@ -499,6 +503,9 @@ impl Sim {
     }
 
     fn calm(&mut self, member: u64) {
+        if self.healed {
+            return;
+        }
         let count = self.troubles.entry(member).or_insert(0);
         *count = count.saturating_sub(1);
         if *count == 0 {
@@ -630,6 +637,7 @@ impl Sim {
                 }
             }
             Fault::Reconfig => self.reconfigure(),
+            Fault::Clear { member } => self.clear(member),
         }
     }
 
@@ -729,23 +737,75 @@ impl Sim {
         let all: Vec<u64> = plan.hosts().collect();
         let chosen = *self.cx.rng.pick(&all);
         let observer = self.cx.rng.percent(20);
-        let (joining, leaving) = if self.configured.contains(&chosen) && self.cx.rng.percent(70) {
-            if self.configured.len() <= 3 {
+        let voters = self.configured.values().filter(|observer| !**observer);
+        let few = voters.count() <= 3;
+        let votes = self.configured.get(&chosen) == Some(&false);
+        let mut wanted = Reconfiguration {
+            joining: None,
+            leaving: None,
+            all: None,
+        };
+        if self.configured.contains_key(&chosen) && self.cx.rng.percent(70) {
+            if few && votes {
                 return;
             }
             self.configured.remove(&chosen);
-            (None, Some(chosen.to_string()))
+            wanted.leaving = Some(chosen.to_string());
+            if self.cx.rng.percent(30) {
+                let delay = self.cx.rng.between(SECOND, 3 * SECOND);
+                self.cx
+                    .schedule
+                    .after(delay, Event::Fault(Fault::Clear { member: chosen }));
+            }
         } else {
-            if observer && self.configured.len() <= 3 && self.configured.contains(&chosen) {
+            if observer && few && votes {
                 return;
             }
-            self.configured.insert(chosen);
+            self.configured.insert(chosen, observer);
             self.cx.schedule.after(0, Event::Start(chosen));
-            (Some(Plan::server_line(chosen, observer)), None)
-        };
-        self.cx
-            .say(format_args!("reconfig: +{joining:?} -{leaving:?}"));
-        self.clients[0].reconfigs.push_back((joining, leaving));
+            wanted.joining = Some(Plan::server_line(chosen, observer));
+        }
+        if self.cx.rng.percent(20) {
+            let lines = self.configured.iter();
+            let lines: Vec<String> = lines
+                .map(|(id, observer)| Plan::server_line(*id, *observer))
+                .collect();
+            wanted = Reconfiguration {
+                joining: None,
+                leaving: None,
+                all: Some(lines.join(",")),
+            };
+        }
+        self.cx.say(format_args!("{wanted:?}"));
+        self.clients[0].reconfigs.push_back(wanted);
+    }
+
+    /// The machine of a member that was removed is used for something else, and comes back empty.
+    fn clear(&mut self, member: u64) {
+        let leader = self.resolve(Target::Leader);
+        let leader = leader.and_then(|leader| self.hosts[&leader].process());
+        // Removed for good: everybody knows, nobody counts on it.
+        let counts = leader.is_none_or(|process| {
+            process.member.membership().contains(member) || self.configured.contains_key(&member)
+        });
+        let known = self
+            .hosts
+            .values()
+            .filter_map(Host::process)
+            .all(|process| {
+                process
+                    .tree
+                    .ensemble()
+                    .is_none_or(|ensemble| ensemble.servers().all(|server| server.id != member))
+            });
+        if counts || !known {
+            return;
+        }
+        self.crash(member, true, SECOND);
+        if let Some(host) = self.hosts.get_mut(&member) {
+            host.disk.wipe();
+        }
+        self.cx.say(format_args!("member {member} is cleared"));
     }
 
     fn mend(&mut self, fault: &Fault) {
@@ -791,13 +851,14 @@ impl Sim {
             | Fault::Wipe { .. }
             | Fault::Flaps { .. }
             | Fault::Ambush { .. }
+            | Fault::Clear { .. }
             | Fault::Reconfig => {}
         }
     }
 
     fn quick_disk(&mut self, member: u64) {
         if let Some(host) = self.hosts.get_mut(&member) {
-            host.sync_delay = (MS / 2, 4 * MS);
+            host.sync_delay = self.cx.plan.sync_delay;
         }
     }
 
@@ -814,7 +875,8 @@ impl Sim {
             let Some(host) = self.hosts.get_mut(&member) else {
                 continue;
             };
-            host.paused_until = host.paused_until.min(now);
+            // What a stopped process has to do waits for the end of its pause.
+            let awake = host.paused_until.max(now);
             let ever_started = host.boot > 0;
             if ever_started {
                 // Twice: one that is stopping now has to be started again as well.
@@ -825,7 +887,7 @@ impl Sim {
                     .after(delay + 2 * SECOND, Event::Start(member));
             }
             if self.troubles.remove(&member).is_some() {
-                self.cx.checks.sessions.calm(member, now + 3 * SECOND);
+                self.cx.checks.sessions.calm(member, awake + 3 * SECOND);
             }
         }
     }

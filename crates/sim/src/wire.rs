@@ -11,6 +11,8 @@ use quenda_proto::records::{
 };
 use quenda_proto::{Decode, Encode, Op, Reader, XID_PING, XID_SET_WATCHES};
 
+use crate::client::Reconfiguration;
+
 /// Longest frame that a client reads.
 const FRAME_MAX: usize = 64 << 20;
 
@@ -185,12 +187,12 @@ pub fn multi(out: &mut BytesMut, xid: i32, parts: &[Part]) {
     frame.finish(out);
 }
 
-/// reconfig, incremental.
-pub fn reconfig(out: &mut BytesMut, xid: i32, joining: Option<&str>, leaving: Option<&str>) {
+/// reconfig.
+pub fn reconfig(out: &mut BytesMut, xid: i32, wanted: &Reconfiguration) {
     let record = ReconfigRequest {
-        joining_servers: joining.map(Into::into),
-        leaving_servers: leaving.map(Into::into),
-        new_members: None,
+        joining_servers: wanted.joining.as_deref().map(Into::into),
+        leaving_servers: wanted.leaving.as_deref().map(Into::into),
+        new_members: wanted.all.as_deref().map(Into::into),
         cur_config_id: -1,
     };
     request(out, xid, Op::Reconfig, &record);
