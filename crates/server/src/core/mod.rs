@@ -12,11 +12,13 @@ mod work;
 use std::sync::Arc;
 use std::time::Instant;
 
-use quenda_consensus::SnapshotImage;
+use quenda_consensus::{SnapshotImage, StepError};
+use quenda_node::frame::PeerFrameError;
 use quenda_node::{Applier, Effects, EntryError, Install, Member};
 use quenda_storage::{Store, StoreError};
-use tracing::debug;
+use tracing::{debug, error};
 
+use crate::calm::Calm;
 use crate::checkpointer::Checkpointer;
 use crate::clock::wall_ms;
 use crate::inbox::{Arrivals, PeerNews};
@@ -54,9 +56,13 @@ pub struct Core {
     due: Due,
     /// Index of the last entry in the newest checkpoint that was collected.
     checkpointed: u64,
+    /// Bytes of log that the last cut has left in memory: more than usual while a member lags.
+    window_left: u64,
     /// A snapshot that waits for the log writer and the checkpointer to be idle. Nothing else is done
     /// meanwhile.
     installing: Option<Install>,
+    /// How often it turned out that entries are gone.
+    lost_entries: Calm,
     stopping: Option<Stopping>,
 }
 
@@ -91,7 +97,9 @@ impl Core {
             expired: Vec::new(),
             due: Due::starting(now, &shared.config),
             checkpointed,
+            window_left: 0,
             installing: None,
+            lost_entries: Calm::new(),
             stopping: None,
             shared,
         }
@@ -183,13 +191,25 @@ impl Core {
                 let from = delivery.from;
                 for frame in &delivery.frames {
                     if let Err(error) = self.member.receive(from, frame, now_ms) {
-                        debug!(from, %error, "a frame of another member has no effect");
+                        self.complain(from, &error);
                     }
                 }
             }
             PeerNews::Up(peer, state) => self.member.peer_up(peer, state),
             PeerNews::Lost(peer) => self.member.peer_lost(peer),
             PeerNews::Unreachable(peer) => self.member.unreachable(peer),
+        }
+    }
+
+    fn complain(&mut self, from: u64, error: &PeerFrameError) {
+        if !matches!(error, PeerFrameError::Raft(StepError::LostEntries { .. })) {
+            debug!(from, %error, "a frame of another member has no effect");
+        } else if let Some(count) = self.lost_entries.turn(Instant::now()) {
+            error!(
+                count, %error,
+                "this member's data is older than what it has confirmed: it cannot go on. Stop it, empty its data \
+                 directory, and start it again; it fetches the state from the leader"
+            );
         }
     }
 
