@@ -251,8 +251,7 @@ impl Consensus {
         if message.to != self.config.id {
             return Err(StepError::Misdirected { to: message.to });
         }
-        // Requests travel on the host's own channel: a proposal forwarded by raft tells nobody its index.
-        if message.msg_type() == MessageType::MsgPropose {
+        if !message::is_between_members(&message) {
             return Err(StepError::Unexpected);
         }
         // A call to take leadership over, which is no loss to miss.

@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use prost::Message as _;
-use raft::eraftpb;
+use raft::eraftpb::{self, MessageType};
 
 use crate::consensus::SnapshotImage;
 use crate::error::StepError;
@@ -46,6 +46,88 @@ pub fn announced_snapshot(payload: &[u8]) -> Result<Option<SnapshotImage>, StepE
         .filter(|image| image.index > 0))
 }
 
+/// Whether members send each other such messages. Raft gives up the whole process over some of the others.
+pub(crate) fn is_between_members(message: &eraftpb::Message) -> bool {
+    let Some(kind) = MessageType::from_i32(message.msg_type) else {
+        return false;
+    };
+    match kind {
+        MessageType::MsgAppend => is_continuous(message),
+        MessageType::MsgAppendResponse
+        | MessageType::MsgRequestVote
+        | MessageType::MsgRequestVoteResponse
+        | MessageType::MsgRequestPreVote
+        | MessageType::MsgRequestPreVoteResponse
+        | MessageType::MsgSnapshot
+        | MessageType::MsgHeartbeat
+        | MessageType::MsgHeartbeatResponse
+        | MessageType::MsgTimeoutNow => true,
+        MessageType::MsgReadIndex | MessageType::MsgReadIndexResp => message.entries.len() == 1,
+        // Requests travel on the host's own channel: a proposal forwarded by raft tells nobody its index.
+        // The rest is what a member tells its own raft.
+        MessageType::MsgPropose
+        | MessageType::MsgHup
+        | MessageType::MsgBeat
+        | MessageType::MsgUnreachable
+        | MessageType::MsgSnapStatus
+        | MessageType::MsgCheckQuorum
+        | MessageType::MsgTransferLeader => false,
+    }
+}
+
+/// Whether the entries follow each other and what they are appended to, in index and in term.
+fn is_continuous(message: &eraftpb::Message) -> bool {
+    let (mut index, mut term) = (message.index, message.log_term);
+    message.entries.iter().all(|entry| {
+        let follows = entry.index == index.wrapping_add(1) && entry.term >= term;
+        (index, term) = (entry.index, entry.term);
+        follows && term <= message.term
+    })
+}
+
 pub(crate) fn decode(payload: &[u8]) -> Result<eraftpb::Message, StepError> {
     eraftpb::Message::decode(payload).map_err(|error| StepError::Undecodable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: i32, entries: &[(u64, u64)]) -> eraftpb::Message {
+        let entry = |(index, term): &(u64, u64)| eraftpb::Entry {
+            index: *index,
+            term: *term,
+            ..eraftpb::Entry::default()
+        };
+        eraftpb::Message {
+            msg_type: kind,
+            term: 3,
+            index: 7,
+            log_term: 2,
+            entries: entries.iter().map(entry).collect(),
+            ..eraftpb::Message::default()
+        }
+    }
+
+    #[test]
+    fn what_members_do_not_send_each_other_is_told_apart() {
+        let is_taken = |kind, entries: &[_]| is_between_members(&message(kind, entries));
+        let count = |entries: &[_]| (0..100).filter(|kind| is_taken(*kind, entries)).count();
+        assert_eq!(count(&[]), 10);
+        assert_eq!(count(&[(8, 2)]), 12);
+        assert!(!is_taken(-1, &[]));
+        assert!(!is_taken(MessageType::MsgTransferLeader as i32, &[]));
+        assert!(!is_taken(MessageType::MsgReadIndex as i32, &[]));
+    }
+
+    #[test]
+    fn appended_entries_follow_each_other() {
+        let append = MessageType::MsgAppend as i32;
+        let is_taken = |entries: &[_]| is_between_members(&message(append, entries));
+        assert!(is_taken(&[(8, 2), (9, 2), (10, 3)]));
+        assert!(!is_taken(&[(9, 2)]), "a gap in front");
+        assert!(!is_taken(&[(8, 2), (10, 2)]), "a gap");
+        assert!(!is_taken(&[(8, 1)]), "a term that goes back");
+        assert!(!is_taken(&[(8, 4)]), "a term to come");
+    }
 }
