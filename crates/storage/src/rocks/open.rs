@@ -67,7 +67,9 @@ pub(super) fn open(options: &OpenOptions, missing: Missing) -> Result<DB, OpenEr
     fs::create_dir_all(place.database()).map_err(|error| options.io(error))?;
     if exists && missing == Missing::Create {
         refuse_if_in_use(place)?;
-        look_without_touching(place)?;
+        if !is_half_created(place)? {
+            look_without_touching(place)?;
+        }
     }
     let db = open_whole_or_cut(place)?;
     if read::meta(&db, format::FORMAT_KEY, options)?.is_none() {
@@ -109,11 +111,41 @@ pub(super) fn exists(options: &OpenOptions) -> Result<bool, OpenError> {
     if !check_database(place)? {
         return Ok(false);
     }
+    if is_half_created(place)? {
+        return Ok(false);
+    }
     let Ok(db) = open_read_only(place) else {
         return Ok(true);
     };
     let named = read::meta(&db, format::FORMAT_KEY, options)?.is_some();
     Ok(named || holds_anything(&db) || holds_tables(place)?)
+}
+
+/// Whether a first start was killed while RocksDB made the column families: some are missing, and nothing was
+/// ever written.
+fn is_half_created(place: Place<'_>) -> Result<bool, OpenError> {
+    if !place.is_first() || holds_tables(place)? || holds_log(place)? {
+        return Ok(false);
+    }
+    let (database, _) = setup(place, DBRecoveryMode::PointInTime);
+    // A manifest that cannot be read is damage, which opening explains.
+    let Ok(found) = DB::list_cf(&database, place.database()) else {
+        return Ok(false);
+    };
+    Ok(options::family_names().any(|name| !found.iter().any(|family| family == name)))
+}
+
+/// Whether anything is in the write-ahead log.
+fn holds_log(place: Place<'_>) -> Result<bool, OpenError> {
+    let folder = place.wal();
+    let names = files::names(&folder).map_err(|error| place.options.io(error))?;
+    for name in names.iter().filter(|name| name.ends_with(".log")) {
+        let file = fs::metadata(folder.join(name)).map_err(|error| place.options.io(error))?;
+        if file.len() > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Asks for the lock that RocksDB holds while a database is open, and gives it back.

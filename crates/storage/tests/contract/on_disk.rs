@@ -50,6 +50,40 @@ fn a_directory_is_used_by_one_process_at_a_time() {
     assert!(text.contains(&directory.display().to_string()), "{text}");
 }
 
+/// RocksDB makes one column family after the other, and a first start may be killed between two.
+#[test]
+fn a_store_whose_creation_was_cut_short_is_none_and_is_created_again() {
+    for apart in [false, true] {
+        for families in [&["default"][..], &["default", "nodes"]] {
+            let root = TempDir::new().unwrap();
+            let options = options(root.path(), apart);
+            let database = options.directory.join("db");
+            drop(RocksStore::open(options.clone()).unwrap());
+            fs::remove_dir_all(&database).unwrap();
+            fs::create_dir(&database).unwrap();
+            if let Some(log) = &options.log_directory {
+                let logs = fs::read_dir(log)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path());
+                for log in logs.filter(|path| path.extension().is_some_and(|end| end == "log")) {
+                    fs::remove_file(log).unwrap();
+                }
+            }
+            let mut half = rocksdb::Options::default();
+            half.create_if_missing(true);
+            half.create_missing_column_families(true);
+            if let Some(log) = &options.log_directory {
+                half.set_wal_dir(log);
+            }
+            drop(rocksdb::DB::open_cf(&half, &database, families).unwrap());
+            assert!(!RocksStore::exists(&options).unwrap());
+            let (store, _) = RocksStore::open(options.clone()).unwrap();
+            drop(store);
+            assert!(RocksStore::exists(&options).unwrap());
+        }
+    }
+}
+
 #[test]
 fn the_data_of_a_zookeeper_is_left_alone() {
     for apart in [false, true] {
