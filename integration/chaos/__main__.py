@@ -39,6 +39,7 @@ WORKLOADS = (Registers, Locks, Queues, Ephemerals, Watches, CClient, JavaClient)
 WRITES_AGAIN_SECONDS = 5.0 if IS_QUENDA else 20.0
 SERVING_AGAIN_SECONDS = 60.0
 ROOM_AGAIN_SECONDS = 10.0
+BALLAST_NODES, BALLAST_NODE_BYTES = 2000, 10_000
 
 
 class Run:
@@ -90,6 +91,7 @@ class Run:
         admin.start(timeout=60)
         try:
             admin.ensure_path("/chaos")
+            _ballast(admin)
             for workload in workloads:
                 workload.setup(admin)
         finally:
@@ -146,6 +148,16 @@ class Run:
             left = [path for path in _below(conn, "/chaos") if conn.exists(path).ephemeral_owner]
             if left:
                 self.violated(f"ephemerals of closed sessions: {left[:5]}")
+
+
+def _ballast(admin):
+    """Enough that filling an empty member takes a while."""
+    admin.ensure_path("/chaos/ballast")
+    data = bytes(BALLAST_NODE_BYTES)
+    for first in range(0, BALLAST_NODES, 500):
+        made = [admin.create_async(f"/chaos/ballast/{number}", data) for number in range(first, first + 500)]
+        for one in made:
+            one.get(60)
 
 
 def _below(conn, path):

@@ -195,6 +195,46 @@ class Nemesis:
         follower.spawn()
         return follower
 
+    def interrupted_fill(self):
+        """The same, and killed again and again while it is filled."""
+        follower = self.follower()
+        follower.kill9()
+        follower.wipe()
+        for _ in range(4):
+            follower.spawn()
+            time.sleep(self.choose.uniform(0.0, 0.8))
+            follower.kill9()
+        follower.spawn()
+        return follower
+
+    def flapping(self):
+        """Members are cut off for moments, one after the other."""
+        for _ in range(8):
+            number = self.choose.choice(self.numbers)
+            self.network.isolate(number, self.numbers)
+            time.sleep(self.choose.uniform(0.05, 0.5))
+            self.network.heal()
+            time.sleep(self.choose.uniform(0.0, 0.2))
+        return "in turn"
+
+    def kill_in_turn(self):
+        """Every member is killed and started again, before the one before it has come back."""
+        for member in self.choose.sample(list(self.ensemble), len(self.ensemble)):
+            member.kill9()
+            time.sleep(self.choose.uniform(0.0, 0.3))
+            member.spawn()
+        return "in turn"
+
+    def kill_leader_behind_a_cut(self):
+        """A leader with writes that nobody has is killed while its log is being corrected."""
+        leader = self.leader()
+        self.network.isolate(leader.number, self.numbers)
+        time.sleep(self.choose.uniform(0.5, 1.5))
+        self.network.heal()
+        time.sleep(self.choose.uniform(0.0, 0.3))
+        leader.kill9()
+        return leader
+
     # --- and back
 
     def heal(self):
@@ -227,10 +267,15 @@ MAJORITY_LEFT = (
     "isolate_follower", "split", "deaf_leader", "mute_leader", "slow_disk_of_leader", "slow_disk_of_follower",
     "full_disk_of_follower", "jump_of_a_clock", "one_way", "broken_ring",
 )
-OTHERS = ("kill_all", "full_disk_of_leader", "wipe_follower")
+OTHERS = (
+    "kill_all", "full_disk_of_leader", "wipe_follower", "interrupted_fill", "flapping", "kill_in_turn",
+    "kill_leader_behind_a_cut",
+)
 FAULTS = MAJORITY_LEFT + OTHERS
 # A genuine server ends when its disk is full, counts a wiped member's vote, and its timers follow the wall clock.
-NOT_FOR_GENUINE = ("wipe_follower", "full_disk_of_leader", "full_disk_of_follower", "jump_of_a_clock")
+NOT_FOR_GENUINE = (
+    "wipe_follower", "interrupted_fill", "full_disk_of_leader", "full_disk_of_follower", "jump_of_a_clock",
+)
 
 
 def faults():
