@@ -163,6 +163,8 @@ pub struct Client {
     rng: Rng,
     phase: Phase,
     members: Vec<u64>,
+    /// Place of the member that is tried next.
+    next_member: usize,
     session: i64,
     password: [u8; 16],
     timeout_ms: i32,
@@ -198,8 +200,9 @@ pub struct Client {
 
 impl Client {
     /// A client without a session.
-    pub fn new(id: usize, habits: Habits, members: Vec<u64>, rng: Rng) -> Client {
+    pub fn new(id: usize, habits: Habits, members: Vec<u64>, mut rng: Rng) -> Client {
         Client {
+            next_member: rng.below(members.len() as u64) as usize,
             id,
             timeout_ms: habits.timeout_ms,
             habits,
@@ -268,7 +271,8 @@ impl Client {
         let timeout = self.timeout_ms.unsigned_abs() as u64 * MS;
         match self.phase {
             Phase::Apart(until) if now >= until => {
-                let member = *self.rng.pick(&self.members.clone());
+                self.next_member = (self.next_member + 1) % self.members.len();
+                let member = self.members[self.next_member];
                 self.phase = Phase::Connecting(now);
                 intents.push(Intent::Connect(member));
             }

@@ -142,9 +142,10 @@ pub fn draw(plan: &Plan, rng: &mut Rng) -> Vec<(Micros, Fault)> {
 fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
     let mix = &plan.mix;
     let hosts: Vec<u64> = plan.hosts().collect();
-    let target = match rng.percent(45) {
-        true => Target::Leader,
-        false => Target::Member(*rng.pick(&hosts)),
+    let target = match (plan.victim, rng.percent(45)) {
+        (Some(victim), _) => Target::Member(victim),
+        (None, true) => Target::Leader,
+        (None, false) => Target::Member(*rng.pick(&hosts)),
     };
     let short = plan.gentle;
     let time = match short {
@@ -190,11 +191,15 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
                 time,
             }
         }
-        5 => Fault::Cut {
-            from: *rng.pick(&hosts),
-            to: *rng.pick(&hosts),
-            time,
-        },
+        5 => {
+            let (one, other) = (*rng.pick(&hosts), *rng.pick(&hosts));
+            let one = plan.victim.unwrap_or(one);
+            let (from, to) = match rng.percent(50) {
+                true => (one, other),
+                false => (other, one),
+            };
+            Fault::Cut { from, to, time }
+        }
         6 => Fault::SlowDisk {
             target,
             sync: *rng.pick(&[30, 100, 600, 3_000]) * MS,

@@ -99,6 +99,8 @@ pub struct Plan {
     pub linearizable: bool,
     /// Only faults that no session may notice.
     pub gentle: bool,
+    /// Faults meet this member alone: the others go on without it.
+    pub victim: Option<u64>,
     /// Faults happen from the first moment on.
     pub early: bool,
     /// Time in which faults happen.
@@ -130,13 +132,17 @@ impl Plan {
             _ => 5,
         };
         let observers = u64::from(members >= 4 && rng.percent(40));
-        let spares = if members >= 3 && rng.percent(35) {
+        let spares = if members >= 3 && !gentle && rng.percent(35) {
             rng.between(1, 2)
         } else {
             0
         };
+        let victim = (!gentle && members >= 3 && rng.percent(20)).then(|| rng.between(1, members));
+        let quiet = gentle || victim.is_some();
         let (weather, mix) = if gentle {
             (Weather::fair(), gentle_mix())
+        } else if victim.is_some() {
+            (Weather::fair(), victim_mix())
         } else {
             (weather(&mut rng), mix(&mut rng, members, spares))
         };
@@ -154,10 +160,14 @@ impl Plan {
             checkpoint_interval: rng.between(200, 3_000) * MS,
             log_retained: if small_log { rng.below(4_000) } else { 1 << 20 },
             transfer_breaks: if rng.percent(30) { 40 } else { 2 },
-            sync_delay: *rng.pick(&[(MS / 5, MS), (MS / 2, 4 * MS), (5 * MS, 60 * MS)]),
+            sync_delay: *rng.pick(match quiet {
+                true => &[(MS / 5, MS), (MS / 2, 4 * MS)][..],
+                false => &[(MS / 5, MS), (MS / 2, 4 * MS), (5 * MS, 60 * MS)],
+            }),
             linearizable: rng.percent(12),
             gentle,
-            early: !gentle && rng.percent(15),
+            victim,
+            early: !quiet && rng.percent(15),
             chaos: rng.between(6, 16) * SECOND,
             gap: if gentle {
                 4 * SECOND
@@ -166,12 +176,12 @@ impl Plan {
             },
             weather,
             mix,
-            timeouts: if gentle {
-                (4_000, 8_000)
-            } else {
-                (1_500, 6_000)
+            timeouts: match (gentle, victim) {
+                (_, Some(_)) => (8_000, 12_000),
+                (true, None) => (4_000, 8_000),
+                (false, None) => (1_500, 6_000),
             },
-            padding: *rng.pick(&[0, 0, 50, 50, 2_000, 2_000, 40_000]),
+            padding: *rng.pick(&[0, 0, 50, 50, 2_000, 2_000, 40_000][..if quiet { 6 } else { 7 }]),
             think: rng.between(10, 70) * MS,
         }
     }
@@ -278,6 +288,20 @@ fn gentle_mix() -> FaultMix {
         stop: 4,
         kill: 4,
         wall_jump: 1,
+        ..FaultMix::default()
+    }
+}
+
+fn victim_mix() -> FaultMix {
+    FaultMix {
+        kill: 3,
+        power: 3,
+        pause: 3,
+        isolate: 8,
+        cut: 6,
+        slow_disk: 2,
+        wall_jump: 1,
+        stop: 2,
         ..FaultMix::default()
     }
 }

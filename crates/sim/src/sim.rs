@@ -20,6 +20,10 @@ use crate::trace::{Trace, TraceMode};
 /// Time after healing within which every client is served again.
 const LIVENESS: Micros = 12 * SECOND;
 
+/// Time within which some write is answered while one member alone is in trouble: an election, and all
+/// clients that were connected to that member have found another.
+const PROGRESS: Micros = 6 * SECOND;
+
 /// Time that a silent session may live beyond its timeout, once everything is well: a new leader gives it
 /// the whole timeout again.
 const GRACE: Micros = 2 * SECOND;
@@ -78,7 +82,7 @@ impl Sim {
         let mut rng = Rng::new(plan.seed);
         let plan = Rc::new(plan);
         let mut checks = Checks::default();
-        checks.sessions.gentle = plan.gentle;
+        checks.sessions.gentle = plan.gentle || plan.victim.is_some();
         let mut hosts = BTreeMap::new();
         for id in plan.hosts() {
             let clock = Clock {
@@ -354,6 +358,7 @@ impl Sim {
 
     fn look(&mut self, id: usize) {
         let now = self.cx.schedule.now();
+        self.check_progress(now);
         let intents = self.clients[id].look(now, &mut self.cx.checks);
         self.fulfil(id, intents);
         let pause = self.clients[id].pause();
@@ -724,10 +729,10 @@ impl Sim {
             && membership.learners.is_empty()
             && self.cx.plan.observers == 0;
         let all_there = membership.voters.iter().all(|voter| {
-            let applied = self.hosts[voter]
-                .process()
-                .map(|process| process.tree.applied_index());
-            applied.is_some_and(|applied| applied + 5 >= self.cx.checks.newest())
+            let host = &self.hosts[voter];
+            let applied = host.process().map(|process| process.tree.applied_index());
+            host.peer_state() == PeerState::Member
+                && applied.is_some_and(|applied| applied + 5 >= self.cx.checks.newest())
         });
         whole && all_there && membership.voters.contains(&member)
     }
@@ -889,6 +894,21 @@ impl Sim {
             if self.troubles.remove(&member).is_some() {
                 self.cx.checks.sessions.calm(member, awake + 3 * SECOND);
             }
+        }
+    }
+
+    /// While one member alone is in trouble the others serve.
+    fn check_progress(&mut self, now: Micros) {
+        let stopped = self.clients.iter().any(|client| client.stopped);
+        if self.cx.plan.victim.is_none() || now < PROGRESS + 2 * SECOND || stopped {
+            return;
+        }
+        let newest = self.clients.iter().map(|client| client.written_at).max();
+        if newest.is_some_and(|newest| newest + PROGRESS < now) {
+            self.cx.fail(format!(
+                "nobody's write was answered for {} s, although one member alone is in trouble",
+                PROGRESS / SECOND
+            ));
         }
     }
 
