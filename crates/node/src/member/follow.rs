@@ -8,6 +8,7 @@ use quenda_tree::command::Command;
 use super::Member;
 use crate::limits::{
     ELECTION_ATTEMPTS, ELECTION_DELAY_TICKS, ELECTION_SPACING_TICKS, LEADER_SILENT_MS,
+    LEADERLESS_MS,
 };
 use crate::session_tracker::SessionTracker;
 use crate::view::{Turn, View};
@@ -33,17 +34,33 @@ impl Member {
         match self.views.follow(view_of(&status), self.now_ms) {
             Turn::Same | Turn::Leaderless => {}
             Turn::New(view) => self.turn_to(view),
-            Turn::Lost => {
-                self.serving = false;
-                if !self.queue.is_empty() || !self.outstanding.is_empty() {
-                    self.abandon();
-                }
-            }
+            Turn::Lost => self.stop_serving(),
+        }
+    }
+
+    fn stop_serving(&mut self) {
+        self.serving = false;
+        if !self.queue.is_empty() || !self.outstanding.is_empty() {
+            self.abandon();
+        }
+    }
+
+    /// A leader that is heard but does not hear is as good as none: no write of this member's clients gets
+    /// anywhere, and their sessions end although they are heard here.
+    pub(super) fn miss_acknowledgements(&mut self) {
+        let follows = self
+            .views
+            .current()
+            .is_some_and(|view| view.leader != self.id);
+        let unheard_ms = self.now_ms.saturating_sub(self.acknowledged_ms);
+        if self.serving && follows && unheard_ms >= LEADERLESS_MS {
+            self.stop_serving();
         }
     }
 
     fn turn_to(&mut self, view: View) {
         self.fast_election = None;
+        self.acknowledged_ms = self.now_ms;
         if view.leader == self.id {
             self.open_log_queue();
             self.intake.lead(view.term);

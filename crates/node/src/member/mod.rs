@@ -54,6 +54,8 @@ pub struct Member {
     reporter: Reporter,
     /// Whether this member has caught up with a leader since it last had none.
     serving: bool,
+    /// When the leader last showed that it hears this member.
+    acknowledged_ms: u64,
     has_cluster: bool,
 
     // The leader's part.
@@ -107,6 +109,7 @@ impl Member {
             forwarder: Forwarder::new(setup.incarnation),
             reporter: Reporter::default(),
             serving: false,
+            acknowledged_ms: setup.now_ms,
             has_cluster: false,
             log_queue: BytesMut::new(),
             log_term: 0,
@@ -271,7 +274,10 @@ impl Member {
         for waiter in self.barriers.passed(applied) {
             match waiter {
                 Waiter::Connection(connection) => self.passed.push(connection),
-                Waiter::Gate => self.serving = self.views.current().is_some(),
+                Waiter::Gate => {
+                    self.serving = self.views.current().is_some();
+                    self.acknowledged_ms = self.now_ms;
+                }
             }
         }
     }

@@ -54,7 +54,12 @@ impl Member {
                 forwarded,
                 sessions,
             } => self.take_report(from, number, series, forwarded, &sessions),
-            Frame::TouchedAck { number } => self.reporter.acknowledged(number),
+            Frame::TouchedAck { number } => {
+                if self.views.current().is_some_and(|view| view.leader == from) {
+                    self.acknowledged_ms = now_ms;
+                }
+                self.reporter.acknowledged(number);
+            }
             Frame::Status(standing) => self.note_standing(from, standing),
             Frame::NotMember { index } => self.dismissed_at = self.dismissed_at.max(index),
         }

@@ -20,6 +20,7 @@ impl Member {
         self.last_tick_ms = now_ms;
         if gap_ms > PAUSE_MS {
             self.peers.excuse(gap_ms);
+            self.acknowledged_ms += gap_ms;
         }
         if gap_ms > PAUSE_MS || self.is_stalled() {
             self.tracker.extend_all(gap_ms);
@@ -30,6 +31,7 @@ impl Member {
         self.elect_fast();
         self.miss_leader();
         self.follow_view();
+        self.miss_acknowledgements();
         self.barriers.retry(self.tick);
         self.report_sessions();
         if self.tick % STATUS_TICKS == self.id % STATUS_TICKS {

@@ -1,5 +1,6 @@
 //! Sessions: alive through any member, ended by silence alone.
 
+use quenda_node::Service;
 use quenda_node::frame::Frame;
 use quenda_node::limits::TICK_MS;
 use quenda_proto::ErrorCode;
@@ -170,4 +171,28 @@ fn a_session_that_moves_loses_its_old_connection() {
     assert_eq!(cluster.answer(&client), ErrorCode::SessionMoved);
     cluster.create(&moved, "/new");
     assert_eq!(cluster.answer(&moved), ErrorCode::Ok);
+}
+
+/// It hears the leader, but the leader does not hear it.
+#[test]
+fn a_member_that_the_leader_does_not_hear_lets_go_of_its_clients() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let client = open_at_follower(&mut cluster);
+    let (follower, leader) = (client.member, cluster.leader());
+    cluster.judge(move |from, to, _| match (from, to) == (follower, leader) {
+        true => Fate::Drop,
+        false => Fate::Deliver,
+    });
+    let era = cluster.host(follower).member.era();
+    cluster.create(&client, "/a");
+    cluster.run_for(1500);
+    assert!(cluster.all_serve());
+    // Before anybody's session is ended.
+    cluster.run_for(1000);
+    let member = &cluster.host(follower).member;
+    assert_eq!(member.service(), Service::NoLeader);
+    assert_ne!(member.era(), era);
+    assert!(is_alive(&cluster, &client));
+    cluster.judge_nothing();
+    cluster.until("it serves again", |cluster| cluster.all_serve());
 }
