@@ -150,6 +150,8 @@ pub struct Habits {
     pub vanishes: u64,
     /// Every read is linearizable.
     pub linearizable: bool,
+    /// Reads and waits, but does not write.
+    pub is_reader: bool,
     /// Asks for changes of the membership.
     pub is_admin: bool,
 }
@@ -244,6 +246,11 @@ impl Client {
     /// Whether the session is confirmed on the current connection.
     pub fn is_live(&self) -> bool {
         self.phase == Phase::Live
+    }
+
+    /// Whether it writes at all.
+    pub fn writes(&self) -> bool {
+        !self.habits.is_reader
     }
 
     /// Requests that were sent before `then` and have no answer.
@@ -1061,6 +1068,10 @@ impl Client {
 
     fn one(&mut self, checks: &mut Checks, out: &mut BytesMut) {
         let register = format!("/r{}", self.rng.below(REGISTERS));
+        if self.habits.is_reader {
+            let watch = self.rng.percent(50);
+            return self.get(checks, out, register, watch);
+        }
         // Many register writes of unknown fate at a time would make the search for an order long.
         if self.habits.window > 10 && self.rng.percent(75) {
             return self.set_private(checks, out);

@@ -150,6 +150,7 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
     let short = plan.gentle;
     let time = match short {
         true => rng.between(100, 900) * MS,
+        false if plan.victim.is_some() => *rng.pick(&[200, 700, 1_500, 4_000, 14_000]) * MS,
         false => *rng.pick(&[200, 700, 1_500, 4_000]) * MS + rng.below(500 * MS),
     };
     let weights = [

@@ -168,7 +168,7 @@ impl Plan {
             gentle,
             victim,
             early: !quiet && rng.percent(15),
-            chaos: rng.between(6, 16) * SECOND,
+            chaos: rng.between(6, if victim.is_some() { 25 } else { 16 }) * SECOND,
             gap: if gentle {
                 4 * SECOND
             } else {
@@ -247,6 +247,7 @@ impl Plan {
             closes: if rng.percent(50) { 20 } else { 0 },
             vanishes: if rng.percent(50) { 20 } else { 0 },
             linearizable: self.linearizable,
+            is_reader: !is_admin && rng.percent(20),
             is_admin,
         }
     }

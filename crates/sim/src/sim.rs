@@ -20,9 +20,13 @@ use crate::trace::{Trace, TraceMode};
 /// Time after healing within which every client is served again.
 const LIVENESS: Micros = 12 * SECOND;
 
-/// Time within which some write is answered while one member alone is in trouble: an election, and all
-/// clients that were connected to that member have found another.
-const PROGRESS: Micros = 6 * SECOND;
+/// Time within which some write is answered while one member alone is in trouble: all clients may have been
+/// connected to it and have to find another.
+const PROGRESS: Micros = 14 * SECOND;
+
+/// Time within which the others answer, or close the connection, while one member alone is in trouble: it
+/// may be the leader.
+const ANSWER: Micros = 4 * SECOND;
 
 /// Time that a silent session may live beyond its timeout, once everything is well: a new leader gives it
 /// the whole timeout again.
@@ -884,12 +888,11 @@ impl Sim {
             let awake = host.paused_until.max(now);
             let ever_started = host.boot > 0;
             if ever_started {
-                // Twice: one that is stopping now has to be started again as well.
+                // More than once: one that is stopping now has to be started again as well.
                 let delay = 600 * MS + self.cx.rng.below(200 * MS);
-                self.cx.schedule.after(delay, Event::Start(member));
-                self.cx
-                    .schedule
-                    .after(delay + 2 * SECOND, Event::Start(member));
+                for at in [now + delay, awake + delay, awake + delay + 2 * SECOND] {
+                    self.cx.schedule.at(at, Event::Start(member));
+                }
             }
             if self.troubles.remove(&member).is_some() {
                 self.cx.checks.sessions.calm(member, awake + 3 * SECOND);
@@ -900,11 +903,27 @@ impl Sim {
     /// While one member alone is in trouble the others serve.
     fn check_progress(&mut self, now: Micros) {
         let stopped = self.clients.iter().any(|client| client.stopped);
-        if self.cx.plan.victim.is_none() || now < PROGRESS + 2 * SECOND || stopped {
+        let Some(victim) = self.cx.plan.victim.filter(|_| !stopped) else {
+            return;
+        };
+        for (client, link) in self.clients.iter().zip(&self.links) {
+            let link = link.and_then(|link| self.cx.net.links.get(&link));
+            let overdue = client.overdue(now.saturating_sub(ANSWER));
+            if overdue > 0 && link.is_some_and(|link| link.member != victim) {
+                let text = format!(
+                    "client {} waits for {overdue} answers of member {}, although member {victim} alone is in trouble",
+                    client.id,
+                    link.map_or(0, |link| link.member)
+                );
+                return self.cx.fail(text);
+            }
+        }
+        if now < PROGRESS + 2 * SECOND {
             return;
         }
         let newest = self.clients.iter().map(|client| client.written_at).max();
-        if newest.is_some_and(|newest| newest + PROGRESS < now) {
+        let write = self.clients.iter().any(Client::writes);
+        if write && newest.is_some_and(|newest| newest + PROGRESS < now) {
             self.cx.fail(format!(
                 "nobody's write was answered for {} s, although one member alone is in trouble",
                 PROGRESS / SECOND
@@ -913,7 +932,7 @@ impl Sim {
     }
 
     fn check_liveness(&mut self, healed: Micros) {
-        for client in &self.clients {
+        for client in self.clients.iter().filter(|client| client.writes()) {
             if client.written_at <= healed + LIVENESS * 2 / 3 {
                 let text = format!(
                     "client {} is not served {} s after everything healed (connected: {}, last write at {} ms)",
