@@ -31,7 +31,7 @@ build-deps: ## Install what the build needs and the machine lacks (Debian)
 test: build-deps check unit build ## Every test; the long suites in bounded form
 	integration/install
 	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter operating zkcli field-reports differential docker-test kazoo kazoo-ensemble \
-		failover-bounded rolling-bounded chaos-bounded
+		sim-bounded failover-bounded rolling-bounded chaos-bounded
 
 .PHONY: check
 check: build-deps ## Format, lints, generated code, crate levels
@@ -79,6 +79,15 @@ crash-bounded:
 .PHONY: crash
 crash: build ## The kill -9 loop, at least 100 kills
 	integration/crash/run --kills 200
+
+.PHONY: sim-bounded
+sim-bounded: build-deps
+	cargo run --release --locked -q -p quenda-sim -- --seeds 0..2000 --jobs 2
+
+.PHONY: sim
+sim: build-deps ## Simulated clusters from new seeds for MINUTES (30), then mutants that the checkers have to find
+	cargo run --release --locked -q -p quenda-sim -- --seeds $$(date +%s)000..0 --minutes $(or $(MINUTES),30) --jobs 2
+	integration/sim/mutants
 
 .PHONY: chaos-bounded
 chaos-bounded:

@@ -264,7 +264,7 @@ impl Host {
         let now = cx.schedule.now();
         let single = recovered.membership.voters == [self.id];
         let mut config = Config::new(self.id);
-        config.seed = cx.rng.next();
+        config.seed = cx.rng.bits();
         if cx.plan.small_batches {
             config.max_message_bytes = 4 << 10;
             config.max_inflight_messages = 8;
@@ -299,7 +299,7 @@ impl Host {
             checkpointed: tree.applied_index(),
             tree,
             applier: Applier::new(self.id),
-            watches: RefCell::new(WatchTable::new(cx.rng.next(), 10_000)),
+            watches: RefCell::new(WatchTable::new(cx.rng.bits(), 10_000)),
             session_ids,
             settings: Arc::new(cx.plan.settings()),
             connections: BTreeMap::new(),

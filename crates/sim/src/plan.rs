@@ -127,7 +127,7 @@ impl Plan {
         let members = match rng.below(100) {
             0..8 if !gentle => 1,
             8..12 if !gentle => 2,
-            12..70 | 0..12 => 3,
+            0..70 => 3,
             70..80 => 4,
             _ => 5,
         };
@@ -153,7 +153,7 @@ impl Plan {
             observers,
             spares,
             clients: rng.between(3, 7) as usize,
-            cluster: rng.next(),
+            cluster: rng.bits(),
             secret: rng.bytes(),
             mutation,
             small_batches: rng.percent(20),

@@ -15,11 +15,11 @@ impl Rng {
     /// A generator of its own for one part of the simulation, so that one part's draws do not shift
     /// another's.
     pub fn fork(&mut self) -> Rng {
-        Rng::new(self.next())
+        Rng::new(self.bits())
     }
 
     /// 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = self.state;
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,7 +29,7 @@ impl Rng {
 
     /// A number below `bound`; 0 if that is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.next() % bound }
+        if bound == 0 { 0 } else { self.bits() % bound }
     }
 
     /// A number from `low` to `high`, both included.
@@ -59,7 +59,7 @@ impl Rng {
     pub fn bytes(&mut self) -> [u8; 32] {
         let mut bytes = [0; 32];
         for chunk in bytes.chunks_exact_mut(8) {
-            chunk.copy_from_slice(&self.next().to_be_bytes());
+            chunk.copy_from_slice(&self.bits().to_be_bytes());
         }
         bytes
     }
@@ -73,7 +73,7 @@ mod tests {
     fn the_same_seed_gives_the_same_numbers() {
         let draw = |seed| {
             let mut rng = Rng::new(seed);
-            (0..50).map(|_| rng.next()).collect::<Vec<_>>()
+            (0..50).map(|_| rng.bits()).collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
