@@ -27,10 +27,21 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve clients.
+    #[command(
+        after_help = "Exit codes: 0 stopped by SIGTERM or SIGINT, 2 wrong configuration, 3 unusable data directory, 1 \
+                      anything else, such as a port in use"
+    )]
     Serve(serve::ServeArgs),
     /// Tell how every member of an ensemble is; the exit code says whether all is well.
+    #[command(
+        after_help = "Exit codes: 0 healthy, 1 something is to be seen to, 3 writes are not served or nobody answers"
+    )]
     Status(status::StatusArgs),
     /// Let one member go on alone after a majority of the voters was lost for good.
+    #[command(
+        after_help = "Exit codes: 0 the member is alone now, or was already; 1 declined or failed; 2 wrong \
+                      configuration; 3 the data cannot be used, for instance because a server runs on them"
+    )]
     Recover(recover::RecoverArgs),
     /// Measure a server: throughput, latency, processor time.
     Bench(bench::BenchArgs),

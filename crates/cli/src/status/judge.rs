@@ -26,6 +26,7 @@ impl Findings {
 /// Puts the report together.
 pub(super) fn judge(mut rows: Vec<Row>) -> Report {
     let leader = leader(&rows).cloned();
+    let followed = followed(&rows);
     let cluster = match &leader {
         Some(leader) => leader.cluster.clone(),
         None => most_common_cluster(&rows),
@@ -34,16 +35,19 @@ pub(super) fn judge(mut rows: Vec<Row>) -> Report {
         row.lag = lag(row.status.as_ref(), leader.as_ref());
     }
     let mut findings = Findings::default();
-    lead(&rows, leader.as_ref(), &mut findings);
+    lead(&rows, leader.as_ref(), followed, &mut findings);
     for row in &rows {
         look_at(row, cluster.as_ref(), &mut findings);
+    }
+    if let Some(leader) = &leader {
+        count_voters(&rows, leader, &mut findings);
     }
     compare_digests(&rows, &mut findings);
     Report {
         health: findings.worst.unwrap_or(Health::Healthy),
         problems: findings.sentences,
         cluster,
-        leader: leader.map(|leader| leader.member),
+        leader: leader.map(|leader| leader.member).or(followed),
         members: rows,
     }
 }
@@ -62,6 +66,14 @@ fn leader(rows: &[Row]) -> Option<&MemberStatus> {
     leaders.max_by_key(|status| status.term)
 }
 
+/// Whom a member that serves follows, if that one does not answer itself: its address may not be known here.
+fn followed(rows: &[Row]) -> Option<u64> {
+    let serving = statuses(rows).filter(|status| status.service == Service::Serving);
+    let leader = serving.max_by_key(|status| status.term)?.leader?;
+    let answers = statuses(rows).any(|status| status.member == leader);
+    (!answers).then_some(leader)
+}
+
 fn most_common_cluster(rows: &[Row]) -> Option<String> {
     let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
     for cluster in statuses(rows).filter_map(|status| status.cluster.as_ref()) {
@@ -77,11 +89,21 @@ fn lag(status: Option<&MemberStatus>, leader: Option<&MemberStatus>) -> Option<u
     same.then(|| leader.log.committed.saturating_sub(status.log.applied))
 }
 
-fn lead(rows: &[Row], leader: Option<&MemberStatus>, findings: &mut Findings) {
+fn lead(
+    rows: &[Row],
+    leader: Option<&MemberStatus>,
+    followed: Option<u64>,
+    findings: &mut Findings,
+) {
     if statuses(rows).next().is_none() {
         return findings.add(Health::Down, "no member answers".to_owned());
     }
     let Some(leader) = leader else {
+        if let Some(followed) = followed {
+            let sentence =
+                format!("member {followed} leads, as its followers say, but gives no answer here");
+            return findings.add(Health::Degraded, sentence);
+        }
         let sentence =
             "nobody leads: writes are not served until a majority of the voters is connected";
         return findings.add(Health::Down, sentence.to_owned());
@@ -110,7 +132,10 @@ fn look_at(row: &Row, cluster: Option<&String>, findings: &mut Findings) {
         return add(format!("belongs to another cluster, {own}"));
     }
     match status.role {
-        Role::Waiting => add("waits for other members to found the ensemble with".to_owned()),
+        Role::Waiting => add(
+            "is in no ensemble yet: it waits for others to found one with, or for reconfig to add it"
+                .to_owned(),
+        ),
         Role::Joining => add("does not vote yet: it is catching up".to_owned()),
         Role::Candidate => add("looks for a leader".to_owned()),
         Role::Standalone | Role::Leader | Role::Follower | Role::Observer => {}
@@ -133,6 +158,20 @@ fn look_at(row: &Row, cluster: Option<&String>, findings: &mut Findings) {
     }
     if status.disk.failing {
         add("cannot write to its disk".to_owned());
+    }
+}
+
+/// Who is a participant by the configuration, but does not vote yet by the leader's log: to stop another one
+/// meanwhile may cost the quorum.
+fn count_voters(rows: &[Row], leader: &MemberStatus, findings: &mut Findings) {
+    let participants = leader.servers.iter().filter(|server| !server.observer);
+    for server in participants.filter(|server| !leader.membership.voters.contains(&server.id)) {
+        let said =
+            statuses(rows).any(|status| status.member == server.id && status.role == Role::Joining);
+        if !said {
+            let sentence = format!("member {} does not vote yet", server.id);
+            findings.add(Health::Degraded, sentence);
+        }
     }
 }
 

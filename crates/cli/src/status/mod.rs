@@ -17,7 +17,8 @@ use ask::ask_all;
 /// What `quenda status` takes.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Client addresses to ask, with commas between; the others are found through those that answer
+    /// Client addresses to ask, with commas between, port 2181 if none is given; the others are found through those
+    /// that answer, if their server lines hold client addresses
     #[arg(
         long,
         value_name = "HOST:PORT,…",

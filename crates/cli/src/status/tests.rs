@@ -168,6 +168,33 @@ fn a_member_that_cannot_be_reached_degrades() {
 }
 
 #[test]
+fn a_leader_that_gives_no_answer_is_known_through_its_followers() {
+    let report = report(&all()[..1]);
+    assert_eq!((report.health, report.leader), (Health::Degraded, Some(2)));
+    assert_eq!(
+        report.problems[0],
+        "member 2 leads, as its followers say, but gives no answer here"
+    );
+}
+
+#[test]
+fn a_participant_without_a_vote_is_said_to_have_none() {
+    let mut members = all();
+    for status in &mut members {
+        status.membership.voters = vec![1, 2];
+        status.membership.learners = vec![3];
+    }
+    let early = report(&members);
+    assert_eq!(early.health, Health::Degraded);
+    assert_eq!(early.problems, ["member 3 does not vote yet"]);
+    members[2].role = Role::Joining;
+    assert_eq!(
+        report(&members).problems,
+        ["member 3 (10.0.0.3:2181) does not vote yet: it is catching up"]
+    );
+}
+
+#[test]
 fn without_a_leader_it_is_down() {
     let mut alone = member(1);
     alone.service = Service::NoQuorum;
