@@ -71,7 +71,7 @@ pub fn find_start(shared: &Shared, neighbours: &Neighbours) -> Option<Recovered>
             Finding::Join(peer) => {
                 info!(
                     peer,
-                    "the ensemble exists already: this member joins it with an empty store"
+                    "the ensemble exists already: this member starts empty and is fed as soon as its configuration names it (reconfig)"
                 );
                 neighbours.set_state(PeerState::Joining);
                 return Some(Recovered::joining());

@@ -99,7 +99,7 @@ impl From<CoreError> for ServeError {
 fn remedy(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::AddrInUse => {
-            ". Another process listens there: stop it, or choose another port (clientPort, --client-port)"
+            ". Another process listens there: stop it, or choose another port (clientPort, --client-port; the quorum port is the first one in the own server line)"
         }
         io::ErrorKind::AddrNotAvailable => {
             ". It is no address of this machine (clientPortAddress, --client-address)"

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use super::members::NO_ID;
 use super::*;
 
 /// What every file of an ensemble has.
@@ -120,8 +121,12 @@ fn an_ensemble_that_cannot_be_is_refused_in_zookeepers_words() {
             lines(&format!("{dynamic}server.1=a:1:2:observer")),
             "standaloneEnabled = false then number of participants should be >0",
         ),
-        (None, lines(THREE), "myid file is missing"),
-        (Some(4), lines(THREE), "My id 4 not in the peer list"),
+        (None, lines(THREE), NO_ID),
+        (
+            Some(4),
+            lines(THREE),
+            "My id 4 not in the peer list: no line is for server.4",
+        ),
         (
             Some(1),
             format!("dataDir=DIR\nsyncLimit=5\n{THREE}"),
@@ -194,7 +199,7 @@ fn a_single_voter_is_an_ensemble_only_if_asked_for() {
     assert!(alone.quorum_listen.is_empty());
     let text = format!("{LIMITS}standaloneEnabled=false\n{line}");
     assert_eq!(ids(&accepted(7, &text)), [(7, false)]);
-    assert_eq!(refusal(None, &text), "myid file is missing");
+    assert_eq!(refusal(None, &text), NO_ID);
     let with_observer = format!("{text}server.8=b:2888:3888:observer\n");
     assert_eq!(ids(&accepted(8, &with_observer)), [(7, false), (8, true)]);
 }
@@ -305,7 +310,7 @@ fn three_members_start_from_flags_alone() {
         ..overrides
     };
     let error = ServerConfig::load(None, &Environment::default(), &missing).expect_err("no id");
-    assert_eq!(error.to_string(), "myid file is missing");
+    assert_eq!(error.to_string(), NO_ID);
 }
 
 #[test]

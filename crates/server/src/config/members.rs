@@ -8,6 +8,9 @@ use quenda_tree::ensemble::Server;
 use super::remark::{ConfigError, Remark};
 use super::resolve::Reader;
 
+/// ZooKeeper's words, and what to do.
+pub(super) const NO_ID: &str = "myid file is missing: write N of this member's server.N line into the file myid in dataDir, or give --my-id N";
+
 /// What the settings say about members.
 pub(super) struct Members {
     /// See [`super::ServerConfig::my_id`].
@@ -59,10 +62,13 @@ pub(super) fn resolve(
         });
     }
     let (init_limit, sync_limit) = (limit(reader, "initLimit")?, limit(reader, "syncLimit")?);
-    let my_id = checked(id.ok_or(ConfigError::invalid("myid file is missing"))?)?;
+    let my_id = checked(id.ok_or(ConfigError::invalid(NO_ID))?)?;
     let own = servers.iter().find(|server| server.id == my_id).cloned();
-    let own =
-        own.ok_or_else(|| ConfigError::invalid(format!("My id {my_id} not in the peer list")))?;
+    let own = own.ok_or_else(|| {
+        ConfigError::invalid(format!(
+            "My id {my_id} not in the peer list: no line is for server.{my_id}"
+        ))
+    })?;
     remark_peer_type(reader, of_the_key, own.observer);
     Ok(Members {
         my_id,

@@ -29,6 +29,7 @@ use crate::shared::Shared;
 
 use stopping::Stopping;
 use upkeep::Due;
+use view::Said;
 
 /// Why the core thread ended before it was told to.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,7 @@ pub struct Core {
     installing: Option<Install>,
     /// How often it turned out that entries are gone.
     lost_entries: Calm,
+    said: Said,
     stopping: Option<Stopping>,
 }
 
@@ -100,6 +102,7 @@ impl Core {
             window_left: 0,
             installing: None,
             lost_entries: Calm::new(),
+            said: Said::default(),
             stopping: None,
             shared,
         }
