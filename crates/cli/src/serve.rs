@@ -1,5 +1,6 @@
 //! `quenda serve`: the server.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -91,7 +92,8 @@ pub fn run(args: ServeArgs) -> ExitCode {
     log.flush();
     // Scripts look for it as the last line, so it waits for the thread that writes the log.
     if let Some(line) = end.last_line {
-        eprintln!("{line}");
+        // Where nothing can be said any more (a log on the disk that is full), the exit code still counts.
+        let _unsaid = writeln!(std::io::stderr(), "{line}");
     }
     ExitCode::from(end.code)
 }

@@ -275,6 +275,12 @@ impl Consensus {
             MessageType::MsgRequestVote | MessageType::MsgRequestPreVote if self.is_joining() => {
                 Err(StepError::Joining)
             }
+            // The sender does not know yet that everything is lost here.
+            MessageType::MsgHeartbeat
+                if self.is_joining() && message.commit > self.last_index() =>
+            {
+                Err(StepError::Joining)
+            }
             // Raft gives up the whole process.
             MessageType::MsgHeartbeat if message.commit > self.last_index() => {
                 Err(StepError::LostEntries {
@@ -354,6 +360,11 @@ impl Consensus {
     /// Gives the image that followers are served with from now on.
     pub fn offer_snapshot(&mut self, image: SnapshotImage) {
         self.node.mut_store().offer(image);
+    }
+
+    /// The image that was offered is not there any more: who needs one has to ask for another.
+    pub fn withdraw_snapshot(&mut self) {
+        self.node.mut_store().withdraw();
     }
 
     // ----- outputs ------------------------------------------------------------------------------

@@ -131,6 +131,10 @@ impl LogWindow {
         self.image = Some(image);
     }
 
+    pub(crate) fn withdraw(&mut self) {
+        self.image = None;
+    }
+
     /// A membership has come into force with the entry at `index`. A member that joined with it can only
     /// use an image that holds that entry, and one that lost its data and comes back as learner must not
     /// find itself a voter in it.

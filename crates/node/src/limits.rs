@@ -72,6 +72,10 @@ pub const CAUGHT_UP_ENTRIES: u64 = 64;
 /// Ticks without a sign that a member fetches its snapshot after which it is offered again.
 pub const SNAPSHOT_STALL_TICKS: u64 = 60;
 
+/// Ticks before the leader hears that a snapshot could not be fetched, and offers one again: what is in the way
+/// (no space, a damaged file) seldom goes away at once.
+pub const FETCH_RETRY_TICKS: u64 = 20;
+
 /// Ticks after which an image that was asked of the host and did not come is asked for again.
 pub const IMAGE_RETRY_TICKS: u64 = 40;
 

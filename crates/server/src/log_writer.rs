@@ -114,7 +114,7 @@ fn write(store: &dyn Store, shared: &Shared, queue: &Queue, batches: &[LogBatch]
             }
             Err(error) if is_final(&error) => return give_up(shared, error),
             Err(error) if cause.is_empty() => {
-                cause = error.to_string();
+                cause = gist(&error);
                 shared.set_log_failing(true);
                 error!(%error, "the log cannot be written: writes are refused until it can; reads go on");
             }
@@ -128,7 +128,7 @@ fn write(store: &dyn Store, shared: &Shared, queue: &Queue, batches: &[LogBatch]
             Ok(_) => {}
             Err(error) if is_final(&error) => return give_up(shared, error),
             Err(error) => {
-                let text = error.to_string();
+                let text = gist(&error);
                 if text != cause {
                     warn!(%error, "the store cannot be opened again yet");
                     cause = text;
@@ -136,6 +136,12 @@ fn write(store: &dyn Store, shared: &Shared, queue: &Queue, batches: &[LogBatch]
             }
         }
     }
+}
+
+/// The error without the numbers of files, of which each attempt makes new ones.
+fn gist(error: &StoreError) -> String {
+    let text = error.to_string();
+    text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
 /// Waits [`STORE_RETRY`]; false when the server stops meanwhile.

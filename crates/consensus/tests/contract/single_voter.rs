@@ -288,9 +288,17 @@ fn a_member_without_a_past_votes_for_nobody_and_acknowledges_nothing_it_lacks() 
     let request = other.outbox.pop().expect("asks for a vote");
     let mut joining = Member::start(1, 7, Recovered::joining());
     assert_eq!(joining.raft.step(&request.payload), Err(StepError::Joining));
+    // A leader that does not know yet what is lost: MsgHeartbeat from 2 to 1 in term 2, commit 5.
+    let heartbeat = [8, 8, 16, 1, 24, 2, 32, 2, 64, 5];
+    assert_eq!(joining.raft.step(&heartbeat), Err(StepError::Joining));
     // A voter that answers as it should.
     let mut voter = Member::start(1, 7, Recovered::bootstrap([1, 2], []));
     voter.raft.step(&request.payload).expect("a vote");
+    let lost = StepError::LostEntries {
+        believed: 5,
+        last: 1,
+    };
+    assert_eq!(voter.raft.step(&heartbeat), Err(lost));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use quenda_tree::Tree;
 
 use super::Member;
 use crate::frame::Frame;
-use crate::limits::{HELD_LOG_BYTES, IMAGE_RETRY_TICKS, SNAPSHOT_STALL_TICKS};
+use crate::limits::{FETCH_RETRY_TICKS, HELD_LOG_BYTES, IMAGE_RETRY_TICKS, SNAPSHOT_STALL_TICKS};
 use crate::work::Fetch;
 
 /// What is under way.
@@ -21,6 +21,8 @@ pub(super) struct Snapshots {
     installing: Option<u64>,
     /// When the host was asked for an image last, in ticks.
     wanted_tick: Option<u64>,
+    /// A fetch that came to nothing: which one, whose, and when, in ticks.
+    failed: Option<(u64, u64, u64)>,
 }
 
 struct Offer {
@@ -39,6 +41,7 @@ impl Snapshots {
         if known || self.installing.is_some() {
             return;
         }
+        self.failed = None;
         self.fetch = Some(Fetch {
             from,
             index: image.index,
@@ -94,6 +97,11 @@ impl Member {
         self.consensus.offer_snapshot(image);
     }
 
+    /// The files of the image are not there any more: whoever needs one gets another.
+    pub fn withdraw_snapshot(&mut self) {
+        self.consensus.withdraw_snapshot();
+    }
+
     /// The files that were asked for with [`crate::Work::fetch`] are here, or cannot be had.
     pub fn fetched(&mut self, index: u64, complete: bool) {
         let Some(offer) = &mut self.snapshots.offer else {
@@ -106,6 +114,18 @@ impl Member {
         if !complete {
             let to = offer.from;
             self.snapshots.offer = None;
+            self.snapshots.failed = Some((index, to, self.tick));
+        }
+    }
+
+    /// Tells the leader after a while that a fetch has failed.
+    pub(super) fn confess_failed_fetch(&mut self) {
+        let tick = self.tick;
+        let failed = self
+            .snapshots
+            .failed
+            .take_if(|(_, _, at)| tick >= *at + FETCH_RETRY_TICKS);
+        if let Some((index, to, _)) = failed {
             let result = Frame::SnapshotResult {
                 index,
                 installed: false,

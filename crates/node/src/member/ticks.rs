@@ -34,6 +34,7 @@ impl Member {
         self.miss_acknowledgements();
         self.barriers.retry(self.tick);
         self.report_sessions();
+        self.confess_failed_fetch();
         if self.tick % STATUS_TICKS == self.id % STATUS_TICKS {
             self.tell_standing();
             self.forwarder.forgive();

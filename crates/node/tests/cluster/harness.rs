@@ -37,6 +37,8 @@ pub struct Cluster {
     images: BTreeMap<(u64, u64), Image>,
     fetches: BTreeMap<u64, Fetch>,
     pub fetching: bool,
+    /// How many fetches were tried.
+    pub attempts: u64,
     config: String,
     /// Number of the newest run of any member.
     pub run: u64,
@@ -73,6 +75,7 @@ impl Cluster {
             images: BTreeMap::new(),
             fetches: BTreeMap::new(),
             fetching: true,
+            attempts: 0,
             config: config(voters, observers),
             run: 0,
             next_connection: 1,
@@ -229,6 +232,17 @@ impl Cluster {
         }
     }
 
+    /// A host removes its images, which nobody fetches.
+    pub fn drop_images(&mut self, id: u64) {
+        self.images.retain(|(of, _), _| *of != id);
+        self.host(id).member.withdraw_snapshot();
+    }
+
+    /// The disk of a host loses its images.
+    pub fn lose_images(&mut self, id: u64) {
+        self.images.retain(|(of, _), _| *of != id);
+    }
+
     fn fetch(&mut self, id: u64) -> bool {
         if !self.fetching {
             return false;
@@ -236,7 +250,10 @@ impl Cluster {
         let Some(fetch) = self.fetches.remove(&id) else {
             return false;
         };
-        let there = self.hosts.contains_key(&fetch.from) && self.connected(id, fetch.from);
+        let there = self.hosts.contains_key(&fetch.from)
+            && self.connected(id, fetch.from)
+            && self.images.contains_key(&(fetch.from, fetch.index));
+        self.attempts += 1;
         self.host(id).member.fetched(fetch.index, there);
         true
     }

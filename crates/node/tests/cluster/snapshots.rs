@@ -89,6 +89,56 @@ fn a_member_killed_while_it_fetches_starts_again() {
     cluster.assert_agreement();
 }
 
+/// Nothing is written meanwhile, so the log does not say that the old image is of no use.
+#[test]
+fn images_that_were_removed_are_not_offered_again() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let (leader, follower) = (cluster.leader(), cluster.follower());
+    let client = cluster.open(leader, 600_000);
+    let disk = cluster.kill(follower);
+    write_much(&mut cluster, &client, "a");
+    cluster.run_for(2000);
+    cut_log(&mut cluster, leader);
+    cluster.fetching = false;
+    cluster.restart(follower, disk);
+    cluster.until("the snapshot is offered", |cluster| {
+        cluster.hosts[&leader].member.serves_snapshots()
+    });
+    let disk = cluster.kill(follower);
+    cluster.until("it is given up", |cluster| {
+        !cluster.hosts[&leader].member.serves_snapshots()
+    });
+    cluster.drop_images(leader);
+    cluster.fetching = true;
+    cluster.restart(follower, disk);
+    cluster.until("everybody serves", Cluster::all_serve);
+    assert!(cluster.has(follower, "/a-49"));
+    cluster.assert_agreement();
+}
+
+#[test]
+fn a_fetch_that_fails_is_not_tried_again_at_once() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let (leader, follower) = (cluster.leader(), cluster.follower());
+    let client = cluster.open(leader, 600_000);
+    let disk = cluster.kill(follower);
+    write_much(&mut cluster, &client, "a");
+    cluster.run_for(2000);
+    cut_log(&mut cluster, leader);
+    cluster.fetching = false;
+    cluster.restart(follower, disk);
+    cluster.until("the snapshot is offered", |cluster| {
+        cluster.hosts[&leader].member.serves_snapshots()
+    });
+    cluster.lose_images(leader);
+    cluster.fetching = true;
+    cluster.run_for(10_000);
+    let tried = cluster.attempts;
+    assert!((2..=10).contains(&tried), "{tried} attempts in ten seconds");
+    cluster.drop_images(leader);
+    cluster.until("everybody serves", Cluster::all_serve);
+}
+
 #[test]
 fn a_leader_lost_while_its_snapshot_is_fetched_is_no_loss() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);

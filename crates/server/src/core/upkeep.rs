@@ -170,8 +170,9 @@ impl Core {
     }
 
     /// Images cost disk while the store changes beside them.
-    fn drop_images(&self) {
+    fn drop_images(&mut self) {
         if !self.member.serves_snapshots() {
+            self.member.withdraw_snapshot();
             self.checkpointer.drop_images();
         }
     }

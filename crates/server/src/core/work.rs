@@ -158,11 +158,6 @@ impl Core {
     }
 
     fn fetch(&mut self, fetch: Fetch) {
-        info!(
-            from = fetch.from,
-            index = fetch.index,
-            "this member is far behind: it fetches a snapshot"
-        );
         self.neighbours
             .fetch(fetch.from, fetch.index, fetch.manifest);
     }

@@ -15,6 +15,8 @@ pub(super) enum About {
     Dialed(u64),
     /// A peer that dials us.
     Accepted(u64),
+    /// A peer that an image is fetched from, or sent to.
+    Image(u64),
     /// A machine that did not say who it is.
     Stranger(IpAddr),
 }
@@ -45,6 +47,12 @@ impl Complaints {
         true
     }
 
+    /// [`Complaints::is_news`] for a reason that names amounts or places, which are others every time.
+    pub(super) fn is_news_but_for_numbers(&self, about: About, reason: &str) -> bool {
+        let gist: String = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
+        self.is_news(about, &gist)
+    }
+
     /// The reasons are gone: the next complaint is news again.
     pub(super) fn settle(&self, about: About) {
         self.said.lock().retain(|(known, _), _| *known != about);
@@ -61,6 +69,15 @@ mod tests {
         let all = 0..PEER_COMPLAINTS_MAX + 10;
         let news = all.filter(|reason| complaints.is_news(About::Dialed(1), &reason.to_string()));
         assert_eq!(news.count(), PEER_COMPLAINTS_MAX);
+    }
+
+    #[test]
+    fn other_numbers_are_no_news() {
+        let complaints = Complaints::default();
+        let is_news = |reason| complaints.is_news_but_for_numbers(About::Image(1), reason);
+        assert!(is_news("10 of 20 bytes are missing"));
+        assert!(!is_news("9 of 20 bytes are missing"));
+        assert!(is_news("the image is not there any more"));
     }
 
     #[test]

@@ -65,6 +65,11 @@ impl Dialer {
         }
     }
 
+    /// Whom it dials.
+    pub(super) fn peer(&self) -> u64 {
+        self.peer
+    }
+
     /// Keeps the connection until `cancel`.
     pub(super) async fn run(mut self, context: Arc<Context>, cancel: CancellationToken) {
         let here = context.roster.here(self.peer);

@@ -10,6 +10,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
+use super::complaints::About as Subject;
 use super::context::Context;
 use super::dialer::{DialError, Dialer};
 use super::frame::{FrameError, Kind};
@@ -95,7 +96,13 @@ impl Fetch {
             if progress.elapsed() >= IMAGE_PATIENCE {
                 return Err(ImageError::Failed(reason.to_string()));
             }
-            info!(image = self.index, received = self.received, %reason, "the transfer of an image goes on soon");
+            let subject = Subject::Image(self.dialer.peer());
+            if context
+                .complaints
+                .is_news_but_for_numbers(subject, &reason.to_string())
+            {
+                info!(index = self.index, received = self.received, %reason, "the transfer of a snapshot goes on soon");
+            }
             sleep(if is_busy { BUSY_RETRY } else { RETRY }).await;
         }
     }

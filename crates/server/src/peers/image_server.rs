@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use super::complaints::About as Subject;
 use super::context::Context;
 use super::frame::{FrameError, Kind};
 use super::image_wire::{IMAGE_FRAME_MAX, Want, chunk_head};
@@ -72,7 +73,7 @@ pub(super) async fn serve(mut stream: TcpStream, peer: u64, context: &Context) {
         return;
     };
     tokio::select! {
-        end = answer_all(&mut stream, peer, &context.images) => {
+        end = answer_all(&mut stream, peer, context) => {
             if let Err(end) = end {
                 debug!(peer, reason = %end, "connection for an image ended");
             }
@@ -82,11 +83,7 @@ pub(super) async fn serve(mut stream: TcpStream, peer: u64, context: &Context) {
     }
 }
 
-async fn answer_all(
-    stream: &mut TcpStream,
-    peer: u64,
-    images: &Arc<dyn Images>,
-) -> Result<(), End> {
+async fn answer_all(stream: &mut TcpStream, peer: u64, context: &Context) -> Result<(), End> {
     let (read_half, write_half) = stream.split();
     let mut reader = Reader::new(read_half, IMAGE_FRAME_MAX);
     let mut writer = Writer::new(write_half);
@@ -104,14 +101,18 @@ async fn answer_all(
                 },
             },
         };
-        match send(want, &mut writer, images).await? {
+        match send(want, &mut writer, &context.images).await? {
             Ok(()) => {}
             Err(error) => {
                 let kind = match &error {
                     ImageError::Gone => Kind::Gone,
                     ImageError::Failed(_) => Kind::Failed,
                 };
-                warn!(peer, image = want.index, %error, "an image cannot be sent");
+                let subject = Subject::Image(peer);
+                let text = error.to_string();
+                if context.complaints.is_news_but_for_numbers(subject, &text) {
+                    warn!(peer, index = want.index, %error, "a snapshot cannot be sent");
+                }
                 writer.frame(kind, Bytes::new());
                 writer.flush().await?;
             }

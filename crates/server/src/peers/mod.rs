@@ -52,6 +52,7 @@ pub use listen::listen;
 pub use resolve::{Resolve, SystemResolver};
 
 use crate::limits::{PEER_FRAME_MAX, PEER_STOP_PATIENCE};
+use complaints::About as Subject;
 use context::Context;
 use dialer::Dialer;
 
@@ -188,15 +189,25 @@ impl Peers {
         let dialer = Dialer::new(from, names.unwrap_or_default());
         let context = Arc::clone(&self.context);
         let fetching = async move {
-            info!(peer = from, image = index, "fetching an image");
+            let complaints = &context.complaints;
+            let subject = Subject::Image(from);
+            let beginning = "this member is far behind: it fetches a snapshot";
+            if complaints.is_news(subject, beginning) {
+                info!(peer = from, index, "{beginning}");
+            }
             let fetched = tokio::select! {
                 fetched = image_fetch::fetch(index, manifest, dialer, &context) => fetched,
                 () = token.cancelled() => return,
             };
             match &fetched {
-                Ok(()) => info!(peer = from, image = index, "the image is here"),
+                Ok(()) => {
+                    info!(peer = from, index, "the snapshot is here");
+                    complaints.settle(subject);
+                }
                 Err(reason) => {
-                    warn!(peer = from, image = index, %reason, "the image was not fetched")
+                    if complaints.is_news_but_for_numbers(subject, &reason.to_string()) {
+                        warn!(peer = from, index, %reason, "the snapshot was not fetched; it is tried again");
+                    }
                 }
             }
             context.events.fetched(index, fetched.is_ok());
