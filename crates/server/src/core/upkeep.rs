@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use quenda_consensus::limits::RETAINED_LOG_BYTES;
 use quenda_frontend::{CloseReason, ServiceMode};
-use quenda_node::Service;
 use quenda_node::limits::TICK_MS;
+use quenda_node::{PeerState, Service};
 use quenda_tree::command::Command;
 use tracing::{error, info, warn};
 
@@ -91,7 +91,10 @@ impl Core {
             }
             Service::NoLeader => {
                 let since = *self.due.leaderless.get_or_insert(now);
-                if self.shared.config.read_only_mode && now - since >= READ_ONLY_DELAY {
+                // A member that was never fed has nothing to show.
+                let has_state = self.member.peer_state() == PeerState::Member;
+                let read_only = self.shared.config.read_only_mode && has_state;
+                if read_only && now - since >= READ_ONLY_DELAY {
                     ServiceMode::ReadOnly
                 } else {
                     ServiceMode::NotServing
