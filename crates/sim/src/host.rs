@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use quenda_consensus::{
-    Config, Consensus, LogBatch, Recovered, Role, SnapshotImage, SnapshotRequest,
+    Config, Consensus, LogBatch, Membership, Recovered, Role, SnapshotImage, SnapshotRequest,
 };
 use quenda_frontend::{
     CloseReason, Connection, ConnectionId, Growth, Proposals, Received, ServiceMode, SessionIds,
@@ -163,6 +163,8 @@ pub struct Process {
     /// Entry of the checkpoint under way, and number of its write.
     checkpoint_writing: Option<(u64, u64)>,
     service: Service,
+    /// This member is the whole ensemble: a sync needs no barrier.
+    alone: bool,
     effects: Effects,
     /// Connections that have to be looked at.
     pub(crate) woken: BTreeSet<u64>,
@@ -262,7 +264,7 @@ impl Host {
 
     fn run(&mut self, recovered: Recovered, tree: Tree, cx: &mut Cx) {
         let now = cx.schedule.now();
-        let single = recovered.membership.voters == [self.id];
+        let single = is_alone(self.id, &recovered.membership);
         let mut config = Config::new(self.id);
         config.seed = cx.rng.bits();
         if cx.plan.small_batches {
@@ -317,6 +319,7 @@ impl Host {
             next_checkpoint: now + cx.plan.checkpoint_interval,
             checkpoint_writing: None,
             service,
+            alone: single,
             effects: Effects::default(),
             woken: BTreeSet::new(),
             next_dial: BTreeMap::new(),
@@ -854,7 +857,7 @@ impl Host {
                 session_ids: &process.session_ids,
                 woken: &mut process.woken,
                 service,
-                sync: sync_mode(&cx.plan),
+                sync: sync_mode(&cx.plan, process.alone),
                 now_ms,
                 time_ms,
                 is_new: cx.checks.is_new(entry.index),
@@ -879,6 +882,9 @@ impl Host {
                         cx.say(format_args!(
                             "member {id}: membership without effect: {error}"
                         ));
+                    }
+                    if changes {
+                        process.alone = is_alone(id, &process.member.membership());
                     }
                 }
                 Err(error) => return cx.fail(format!("member {id}: {error}")),
@@ -1130,6 +1136,7 @@ impl Host {
         tree.set_applied_index(image.index, image.term);
         cx.checks.installed(id, &tree);
         process.tree = tree;
+        process.alone = false;
         process.checkpointed = index;
         process.images.clear();
         process.received.clear();
@@ -1158,7 +1165,7 @@ impl Process {
             session_ids: &self.session_ids,
             service: self.service_mode(),
             growth: Growth::Allowed,
-            sync: sync_mode(&cx.plan),
+            sync: sync_mode(&cx.plan, self.alone),
             now_ms,
             time_ms,
         }
@@ -1177,10 +1184,16 @@ impl Process {
     }
 }
 
-fn sync_mode(plan: &Plan) -> SyncMode {
-    match plan.members {
-        1 => SyncMode::Marker,
-        _ if plan.mutation == Some(Mutation::ReadWithoutBarrier) => SyncMode::Marker,
-        _ => SyncMode::Barrier,
+fn sync_mode(plan: &Plan, alone: bool) -> SyncMode {
+    match alone || plan.mutation == Some(Mutation::ReadWithoutBarrier) {
+        true => SyncMode::Marker,
+        false => SyncMode::Barrier,
     }
+}
+
+/// Whether a member is the whole ensemble.
+fn is_alone(id: u64, membership: &Membership) -> bool {
+    membership.voters == [id]
+        && membership.outgoing_voters.is_empty()
+        && membership.learners.is_empty()
 }

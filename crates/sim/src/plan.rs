@@ -132,7 +132,9 @@ impl Plan {
             _ => 5,
         };
         let observers = u64::from(members >= 4 && rng.percent(40));
-        let spares = if members >= 3 && !gentle && rng.percent(35) {
+        let spares = if members == 1 && rng.percent(50) {
+            2
+        } else if members >= 3 && !gentle && rng.percent(35) {
             rng.between(1, 2)
         } else {
             0
@@ -214,7 +216,7 @@ impl Plan {
 
     /// The configuration that the founder writes down.
     pub fn config_text(&self) -> String {
-        if self.members == 1 {
+        if self.members + self.spares == 1 {
             return String::new();
         }
         let voters = self.voters();

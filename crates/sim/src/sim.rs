@@ -24,8 +24,8 @@ const LIVENESS: Micros = 12 * SECOND;
 /// connected to it and have to find another.
 const PROGRESS: Micros = 14 * SECOND;
 
-/// Time within which the others answer, or close the connection, while one member alone is in trouble: it
-/// may be the leader.
+/// Time within which members that nothing is wrong with answer, or close the connection: another one that
+/// is in trouble may be the leader.
 const ANSWER: Micros = 4 * SECOND;
 
 /// Time that a silent session may live beyond its timeout, once everything is well: a new leader gives it
@@ -56,8 +56,12 @@ pub struct Sim {
     /// The connection that each client looks at.
     links: Vec<Option<u64>>,
     cx: Cx,
-    /// Faults under way, by member.
+    /// Faults under way, by member; those that concern no member under 0.
     troubles: BTreeMap<u64, u32>,
+    /// Faults under way.
+    faults: u32,
+    /// Since when there is none.
+    quiet_since: Micros,
     announced: BTreeMap<u64, PeerState>,
     /// Members that are configured, as far as the administrator has asked, and whether as observers.
     configured: BTreeMap<u64, bool>,
@@ -104,17 +108,15 @@ impl Sim {
         for id in 0..plan.clients {
             let is_admin = id == 0 && plan.mix.reconfig > 0;
             let habits = plan.habits(&mut rng, is_admin);
-            let at = match plan.members {
-                1 => vec![1],
-                _ => members.clone(),
-            };
-            clients.push(Client::new(id, habits, at, rng.fork()));
+            clients.push(Client::new(id, habits, members.clone(), rng.fork()));
         }
         let mut sim = Sim {
             links: vec![None; clients.len()],
             hosts,
             clients,
             troubles: BTreeMap::new(),
+            faults: 0,
+            quiet_since: 0,
             announced: BTreeMap::new(),
             configured: (1..=plan.members)
                 .map(|id| (id, plan.learners().contains(&id)))
@@ -151,6 +153,7 @@ impl Sim {
             for id in plan.hosts() {
                 self.trouble(id);
             }
+            self.faults = 0;
         }
     }
 
@@ -500,6 +503,7 @@ impl Sim {
     fn trouble(&mut self, member: u64) {
         let count = self.troubles.entry(member).or_insert(0);
         *count += 1;
+        self.faults += 1;
         let now = self.cx.schedule.now();
         self.cx.checks.sessions.disturb(member, now);
     }
@@ -515,10 +519,12 @@ impl Sim {
         if self.healed {
             return;
         }
+        let now = self.cx.schedule.now();
+        self.faults = self.faults.saturating_sub(1);
+        self.quiet_since = now;
         let count = self.troubles.entry(member).or_insert(0);
         *count = count.saturating_sub(1);
         if *count == 0 {
-            let now = self.cx.schedule.now();
             self.cx.checks.sessions.calm(member, now);
         }
     }
@@ -598,6 +604,8 @@ impl Sim {
                     let target = Target::Member(member);
                     let fault = Fault::SlowDisk { target, sync, time };
                     self.cx.schedule.after(time, Event::Mend(fault));
+                    self.trouble(0);
+                    self.calm_later(0, time);
                 }
             }
             Fault::WallJump { target, by } => {
@@ -613,6 +621,8 @@ impl Sim {
                 time,
             } => {
                 self.cx.net.clients_blocked.insert((client, member));
+                self.trouble(0);
+                self.calm_later(0, time);
                 self.cx.schedule.after(time, Event::Mend(fault));
             }
             Fault::Stop { target, down } => {
@@ -785,6 +795,8 @@ impl Sim {
                 all: Some(lines.join(",")),
             };
         }
+        self.trouble(0);
+        self.calm_later(0, 3 * SECOND);
         self.cx.say(format_args!("{wanted:?}"));
         self.clients[0].reconfigs.push_back(wanted);
     }
@@ -879,6 +891,9 @@ impl Sim {
         self.cx.net.heal();
         self.cx.net.weather = Weather::fair();
         let now = self.cx.schedule.now();
+        let pauses = self.hosts.values().map(|host| host.paused_until);
+        self.quiet_since = pauses.max().unwrap_or(0).max(now) + 3 * SECOND;
+        self.faults = 0;
         for member in self.cx.plan.hosts() {
             self.quick_disk(member);
             let Some(host) = self.hosts.get_mut(&member) else {
@@ -900,23 +915,39 @@ impl Sim {
         }
     }
 
-    /// While one member alone is in trouble the others serve.
-    fn check_progress(&mut self, now: Micros) {
-        let stopped = self.clients.iter().any(|client| client.stopped);
-        let Some(victim) = self.cx.plan.victim.filter(|_| !stopped) else {
+    /// A member that nothing is wrong with answers or closes the connection, be it that it is heard badly
+    /// or that another one is in trouble.
+    fn check_answers(&mut self, now: Micros) {
+        let weather = &self.cx.net.weather;
+        let is_bad = weather.delay.1 > 100 * MS || weather.loss > 500;
+        let is_quiet = self.faults == 0 && now > self.quiet_since + ANSWER && now > 2 * ANSWER;
+        let victim = self.cx.plan.victim.filter(|_| !is_quiet);
+        if is_bad || !(is_quiet || victim.is_some()) {
             return;
-        };
+        }
         for (client, link) in self.clients.iter().zip(&self.links) {
             let link = link.and_then(|link| self.cx.net.links.get(&link));
             let overdue = client.overdue(now.saturating_sub(ANSWER));
-            if overdue > 0 && link.is_some_and(|link| link.member != victim) {
+            if overdue > 0 && link.is_some_and(|link| Some(link.member) != victim) {
                 let text = format!(
-                    "client {} waits for {overdue} answers of member {}, although member {victim} alone is in trouble",
+                    "client {} waits for {overdue} answers of member {}, which is not in trouble (one that is: {victim:?})",
                     client.id,
                     link.map_or(0, |link| link.member)
                 );
                 return self.cx.fail(text);
             }
+        }
+    }
+
+    /// While one member alone is in trouble the others serve.
+    fn check_progress(&mut self, now: Micros) {
+        let stopped = self.clients.iter().any(|client| client.stopped);
+        if stopped {
+            return;
+        }
+        self.check_answers(now);
+        if self.cx.plan.victim.is_none() {
+            return;
         }
         if now < PROGRESS + 2 * SECOND {
             return;
