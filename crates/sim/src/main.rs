@@ -17,6 +17,9 @@ const USAGE: &str = "usage: quenda-sim [--seed N [--trace]] [--seeds A..B] [--mi
 /// Lines of the trace that are shown for a seed that fails.
 const TAIL: usize = 60;
 
+/// Seeds between two lines that tell how far the run is.
+const PROGRESS: u64 = 500;
+
 struct Options {
     seeds: std::ops::Range<u64>,
     trace: bool,
@@ -101,6 +104,9 @@ fn main() -> ExitCode {
                     sum.0 += 1;
                     sum.1 += outcome.events;
                     sum.2.add(&outcome.counters);
+                    if sum.0.is_multiple_of(PROGRESS) {
+                        eprintln!("{} seeds, the last one is {seed}", sum.0);
+                    }
                     if outcome.violation.is_some() {
                         report(&outcome);
                         sum.3.push(seed);

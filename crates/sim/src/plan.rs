@@ -322,7 +322,7 @@ fn mix(rng: &mut Rng, members: u64, spares: u64) -> FaultMix {
         wall_jump: some(2, 40),
         cut_client: some(3, 40),
         stop: some(2, 50),
-        wipe: if members >= 3 { some(2, 35) } else { 0 },
+        wipe: if members >= 3 { some(4, 40) } else { 0 },
         flaps: some(3, 40),
         ambush: some(3, 40),
         reconfig: if spares > 0 { some(4, 90) } else { 0 },

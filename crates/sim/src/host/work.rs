@@ -124,11 +124,11 @@ impl Host {
                 "member {id} fetches {} from {}",
                 fetch.index, fetch.from
             ));
-            let pieces = cx.rng.between(2, 8);
+            let pieces = *cx.rng.pick(&[2, 8, 60]);
             process.fetching = Some(Fetching {
                 fetch,
                 pieces,
-                patience: 40,
+                patience: 60,
             });
             let event = Event::Fetched(id, self.boot);
             cx.schedule.after(cx.rng.between(MS, 20 * MS), event);

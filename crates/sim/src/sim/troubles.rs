@@ -149,10 +149,8 @@ impl Sim {
                     self.calm_later(member, down + 500 * MS);
                 }
             }
-            Fault::Wipe { target, down } => {
-                if let Some(member) = self.resolve(target)
-                    && self.may_wipe(member)
-                {
+            Fault::Wipe { target, down } => match self.resolve(target) {
+                Some(member) if self.may_wipe(member) => {
                     self.crash(member, true, down);
                     if let Some(host) = self.hosts.get_mut(&member) {
                         host.disk.wipe();
@@ -160,7 +158,9 @@ impl Sim {
                     self.cx.checks.counters.wipes += 1;
                     self.cx.say(format_args!("member {member} loses its store"));
                 }
-            }
+                // As soon as it may.
+                Some(_) | None => self.cx.schedule.after(400 * MS, Event::Fault(fault)),
+            },
             Fault::Flaps { count, gap } => self.flap(count, gap),
             Fault::Ambush { down, time } => {
                 if let Some(member) = self.resolve(Target::Leader) {
