@@ -22,6 +22,9 @@ pub const FOUNDING_REPORT: Duration = Duration::from_secs(5);
 /// majority: one of them may have the data of an earlier one.
 pub const FOUNDING_GRACE: Duration = Duration::from_secs(3);
 
+/// How long a member has been without a quorum when it says which voters are here.
+pub const LEADERLESS_REPORT: Duration = Duration::from_secs(5);
+
 /// How often images that no member fetches any more are looked for.
 pub const IMAGE_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -121,6 +124,13 @@ pub const PEER_UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(3);
 
 /// How long a stop waits for frames that are queued for peers.
 pub const PEER_STOP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a connection with a peer lasts at least, unless something is wrong.
+pub const PEER_BRIEF: Duration = Duration::from_secs(1);
+
+/// Connections with a peer that end sooner, one after the other, whose begin and end are logged. Of more nothing is
+/// said until one lasts.
+pub const PEER_BRIEF_LOGGED: u32 = 3;
 
 /// Complaints about peers that are remembered. At the bound new ones are not logged.
 pub const PEER_COMPLAINTS_MAX: usize = 256;

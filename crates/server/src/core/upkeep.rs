@@ -14,7 +14,7 @@ use crate::clock::wall_ms;
 use crate::config::ServerConfig;
 use crate::limits::{
     CHECKPOINT_BYTES, CHECKPOINT_INTERVAL, CHECKPOINT_LOG_BYTES, DISK_INTERVAL, IMAGE_INTERVAL,
-    READ_ONLY_DELAY,
+    LEADERLESS_REPORT, READ_ONLY_DELAY,
 };
 
 /// When something is to be done next.
@@ -28,6 +28,8 @@ pub(super) struct Due {
     pub(super) install: Instant,
     /// Since when there is no quorum, while there is none.
     pub(super) leaderless: Option<Instant>,
+    /// Whether the log says who is here then.
+    leaderless_told: bool,
 }
 
 impl Due {
@@ -40,6 +42,7 @@ impl Due {
             images: now + IMAGE_INTERVAL,
             install: now,
             leaderless: Some(now),
+            leaderless_told: false,
         }
     }
 }
@@ -87,12 +90,16 @@ impl Core {
         let service = match self.member.service() {
             Service::Serving => {
                 self.due.leaderless = None;
+                self.due.leaderless_told = false;
                 ServiceMode::Serving
             }
             Service::NoLeader => {
                 let since = *self.due.leaderless.get_or_insert(now);
                 // A member that was never fed has nothing to show.
                 let has_state = self.member.peer_state() == PeerState::Member;
+                if has_state && now - since >= LEADERLESS_REPORT {
+                    self.tell_leaderless();
+                }
                 let read_only = self.shared.config.read_only_mode && has_state;
                 if read_only && now - since >= READ_ONLY_DELAY {
                     ServiceMode::ReadOnly
@@ -114,6 +121,23 @@ impl Core {
         }
         drop(tree);
         report_service(self.member.service(), service);
+    }
+
+    /// Says once who of the voters is here, so that it is clear who is waited for.
+    fn tell_leaderless(&mut self) {
+        if std::mem::replace(&mut self.due.leaderless_told, true) {
+            return;
+        }
+        let voters = self.member.membership().voters;
+        let seen = self.neighbours.seen();
+        let is_here =
+            |id: &u64| *id == self.shared.member || seen.iter().any(|(peer, _)| peer == id);
+        let here: Vec<u64> = voters.iter().copied().filter(is_here).collect();
+        warn!(
+            ?voters,
+            ?here,
+            "no quorum: this member waits until a majority of the voters agrees on a leader"
+        );
     }
 
     /// Without a quorum nobody but this member sees to the sessions that it has opened meanwhile.

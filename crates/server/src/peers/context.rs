@@ -1,8 +1,10 @@
 //! What all connections share.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
@@ -15,6 +17,7 @@ use super::images::Images;
 use super::link::{self, End};
 use super::resolve::Resolve;
 use super::roster::{Direction, Left, Place, Roster};
+use crate::limits::{PEER_BRIEF, PEER_BRIEF_LOGGED};
 
 pub(super) struct Context {
     pub(super) identity: Arc<Identity>,
@@ -40,19 +43,17 @@ impl Context {
             self.events.lost(peer);
         }
         self.events.up(peer, place.about.facts.state);
-        match place.direction {
-            Direction::Dialed => info!(peer, "connected to the peer"),
-            Direction::Accepted => info!(peer, "the peer has connected"),
-        }
-        let end = link::serve(stream, &place, self).await;
+        let serving = pin!(link::serve(stream, &place, self));
+        let (end, is_told) = follow(&place, serving).await;
         let left = self.roster.leave(&place);
-        self.tell(&place, &end, left);
+        self.tell(&place, &end, left, is_told);
     }
 
-    fn tell(&self, place: &Place, end: &End, left: Left) {
+    fn tell(&self, place: &Place, end: &End, left: Left, is_told: bool) {
         let peer = place.peer;
         match end {
             End::Replaced | End::Stopped => debug!(peer, reason = %end, "connection ended"),
+            _ if !is_told => debug!(peer, reason = %end, "connection ended at once"),
             End::Closed | End::Silent | End::Broken(_) => {
                 info!(peer, direction = ?place.direction, reason = %end, "connection to the peer lost");
             }
@@ -76,4 +77,28 @@ impl Context {
             self.events.lost(peer);
         }
     }
+}
+
+/// Waits for the end of a connection; whether the log speaks of it. Of many that end as soon as they have begun, as
+/// with two processes of one id, it does not.
+async fn follow(place: &Place, mut serving: Pin<&mut impl Future<Output = End>>) -> (End, bool) {
+    let peer = place.peer;
+    if place.brief == PEER_BRIEF_LOGGED {
+        info!(
+            peer,
+            direction = ?place.direction,
+            "connections with the peer end as soon as they have begun: more is said when one lasts"
+        );
+    }
+    if place.brief >= PEER_BRIEF_LOGGED {
+        tokio::select! {
+            end = &mut serving => return (end, false),
+            () = sleep(PEER_BRIEF) => {}
+        }
+    }
+    match place.direction {
+        Direction::Dialed => info!(peer, "connected to the peer"),
+        Direction::Accepted => info!(peer, "the peer has connected"),
+    }
+    (serving.await, true)
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::identity::{About, Facts};
 use super::outbox::Outbox;
-use crate::limits::{PEER_DELIVERED_BYTES, PEER_QUEUE_BYTES, PEERS_MAX};
+use crate::limits::{PEER_BRIEF, PEER_DELIVERED_BYTES, PEER_QUEUE_BYTES, PEERS_MAX};
 
 /// Who has dialed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,9 @@ pub(super) struct Place {
     pub(super) room: Arc<Semaphore>,
     /// An earlier process of this peer was connected, which is gone thereby.
     pub(super) outlives: bool,
+    /// How many before this one, in this direction, ended as soon as they had begun.
+    pub(super) brief: u32,
+    since: Instant,
     serial: u64,
 }
 
@@ -80,6 +84,9 @@ struct Peer {
     accepted_turn: Arc<AsyncMutex<()>>,
     room: Arc<Semaphore>,
     facts: Facts,
+    /// Connections in a row that ended at once.
+    dialed_brief: u32,
+    accepted_brief: u32,
     /// The end of its process was told, and nothing came from it since.
     mourned: bool,
     /// Tells the dialer that the peer is there.
@@ -106,6 +113,8 @@ impl Default for Peer {
                 cluster: 0,
                 state: PeerState::Fresh,
             },
+            dialed_brief: 0,
+            accepted_brief: 0,
             mourned: false,
             here: Arc::default(),
         }
@@ -117,6 +126,13 @@ impl Peer {
         match direction {
             Direction::Dialed => &mut self.dialed,
             Direction::Accepted => &mut self.accepted,
+        }
+    }
+
+    fn brief(&mut self, direction: Direction) -> &mut u32 {
+        match direction {
+            Direction::Dialed => &mut self.dialed_brief,
+            Direction::Accepted => &mut self.accepted_brief,
         }
     }
 
@@ -210,6 +226,8 @@ impl Roster {
             turn: Arc::clone(entry.turn(direction)),
             room: Arc::clone(&entry.room),
             outlives,
+            brief: *entry.brief(direction),
+            since: Instant::now(),
             serial,
         })
     }
@@ -219,6 +237,11 @@ impl Roster {
         let mut state = self.state.lock();
         let Some(entry) = state.peers.get_mut(&place.peer) else {
             return Left::Replaced;
+        };
+        let brief = entry.brief(place.direction);
+        *brief = match place.since.elapsed() < PEER_BRIEF {
+            true => brief.saturating_add(1),
+            false => 0,
         };
         let held = entry.held(place.direction);
         if held.as_ref().is_none_or(|held| held.serial != place.serial) {
@@ -285,5 +308,37 @@ impl Roster {
         for held in state.peers.values().flat_map(Peer::all_held) {
             held.outbox.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_that_end_at_once_are_counted_until_one_lasts() {
+        let roster = Roster::default();
+        let about = About {
+            facts: Facts {
+                cluster: 1,
+                state: PeerState::Member,
+            },
+            servers: 0,
+            incarnation: 1,
+        };
+        let enter = |direction| {
+            let place = roster.enter(2, direction, about, CancellationToken::new());
+            place.expect("there is room")
+        };
+        for count in 0..4 {
+            let place = enter(Direction::Accepted);
+            assert_eq!(place.brief, count);
+            roster.leave(&place);
+        }
+        assert_eq!(enter(Direction::Dialed).brief, 0);
+        let mut place = enter(Direction::Accepted);
+        place.since -= PEER_BRIEF;
+        roster.leave(&place);
+        assert_eq!(enter(Direction::Accepted).brief, 0);
     }
 }
