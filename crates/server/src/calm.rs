@@ -1,20 +1,27 @@
 //! Log lines that a flood of clients must not multiply.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::limits::CALM_INTERVAL;
 
-/// Lets a line through when the last one is [`CALM_INTERVAL`] ago, and counts those between.
+/// Lets a line through when the last one is long enough ago, and counts those between.
 #[derive(Debug)]
 pub struct Calm {
+    interval: Duration,
     last: Option<Instant>,
     count: u64,
 }
 
 impl Calm {
-    /// Nothing has happened yet.
+    /// Nothing has happened yet; a line each [`CALM_INTERVAL`].
     pub const fn new() -> Calm {
+        Calm::every(CALM_INTERVAL)
+    }
+
+    /// Nothing has happened yet; a line each `interval`.
+    pub const fn every(interval: Duration) -> Calm {
         Calm {
+            interval,
             last: None,
             count: 0,
         }
@@ -23,7 +30,7 @@ impl Calm {
     /// It has happened once more. If it is time for a line: how often since the last one.
     pub fn turn(&mut self, now: Instant) -> Option<u64> {
         self.count += 1;
-        let is_due = |last| now.duration_since(last) >= CALM_INTERVAL;
+        let is_due = |last| now.duration_since(last) >= self.interval;
         if !self.last.is_none_or(is_due) {
             return None;
         }

@@ -25,6 +25,9 @@ pub const FOUNDING_GRACE: Duration = Duration::from_secs(3);
 /// How long a member has been without a quorum when it says which voters are here.
 pub const LEADERLESS_REPORT: Duration = Duration::from_secs(5);
 
+/// How often a member says that it has lost entries and cannot go on.
+pub const LOST_ENTRIES_REPORT: Duration = Duration::from_secs(60);
+
 /// How often images that no member fetches any more are looked for.
 pub const IMAGE_INTERVAL: Duration = Duration::from_secs(10);
 

@@ -22,6 +22,7 @@ use crate::calm::Calm;
 use crate::checkpointer::Checkpointer;
 use crate::clock::wall_ms;
 use crate::inbox::{Arrivals, PeerNews};
+use crate::limits::LOST_ENTRIES_REPORT;
 use crate::log_writer::LogWriter;
 use crate::neighbours::Neighbours;
 use crate::registry::Handle;
@@ -101,7 +102,7 @@ impl Core {
             checkpointed,
             window_left: 0,
             installing: None,
-            lost_entries: Calm::new(),
+            lost_entries: Calm::every(LOST_ENTRIES_REPORT),
             said: Said::default(),
             stopping: None,
             shared,
