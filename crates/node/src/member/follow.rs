@@ -46,7 +46,8 @@ impl Member {
     }
 
     /// A leader that is heard but does not hear is as good as none: no write of this member's clients gets
-    /// anywhere, and their sessions end although they are heard here.
+    /// anywhere, and their sessions end although they are heard here. A pause of this member counts: the
+    /// leader did not hear it meanwhile either.
     pub(super) fn miss_acknowledgements(&mut self) {
         let follows = self
             .views

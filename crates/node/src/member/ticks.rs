@@ -20,7 +20,6 @@ impl Member {
         self.last_tick_ms = now_ms;
         if gap_ms > PAUSE_MS {
             self.peers.excuse(gap_ms);
-            self.acknowledged_ms += gap_ms;
         }
         if gap_ms > PAUSE_MS || self.is_stalled() {
             self.tracker.extend_all(gap_ms);

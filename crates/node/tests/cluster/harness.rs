@@ -300,9 +300,14 @@ impl Cluster {
 
     /// Lets one tick pass on all members.
     pub fn tick(&mut self) {
-        self.now_ms += TICK_MS;
         let ids: Vec<u64> = self.hosts.keys().copied().collect();
-        for id in ids {
+        self.tick_of(&ids);
+    }
+
+    /// Lets one tick pass on these members; the others stand still.
+    pub fn tick_of(&mut self, ids: &[u64]) {
+        self.now_ms += TICK_MS;
+        for id in ids.iter().copied() {
             let now_ms = self.now_ms;
             self.host(id).member.tick(now_ms, |_| false);
         }

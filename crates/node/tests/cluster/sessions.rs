@@ -196,3 +196,18 @@ fn a_member_that_the_leader_does_not_hear_lets_go_of_its_clients() {
     cluster.judge_nothing();
     cluster.until("it serves again", |cluster| cluster.all_serve());
 }
+
+#[test]
+fn a_member_that_was_paused_serves_again_when_the_leader_hears_it() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let follower = cluster.follower();
+    cluster.isolate(follower);
+    let others: Vec<u64> = (1..=3).filter(|id| *id != follower).collect();
+    for _ in 0..5000 / TICK_MS {
+        cluster.tick_of(&others);
+    }
+    cluster.tick();
+    assert_eq!(cluster.host(follower).member.service(), Service::NoLeader);
+    cluster.heal();
+    cluster.until("it serves again", |cluster| cluster.all_serve());
+}
