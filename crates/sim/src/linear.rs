@@ -192,6 +192,9 @@ impl List {
 }
 
 /// Looks for an order that explains the history of one znode, which starts as `initial`.
+///
+/// Operations whose client was told something are tried first: those that may or may not have happened are
+/// put in only where nothing else can follow, or their orders alone would be too many.
 pub fn check(initial: State, operations: &[Operation]) -> Verdict {
     let mut list = List::new(operations);
     let mut cache: HashSet<(Set, State)> = HashSet::new();
@@ -199,10 +202,9 @@ pub fn check(initial: State, operations: &[Operation]) -> Verdict {
     let mut order: Vec<(usize, State)> = Vec::new();
     let mut state = initial;
     let mut place = list.next[0];
-    let mut known = operations
-        .iter()
-        .filter(|operation| operation.ret != u64::MAX)
-        .count();
+    let is_known = |operation: usize| operations[operation].ret != u64::MAX;
+    let mut known = (0..operations.len()).filter(|at| is_known(*at)).count();
+    let mut unknown_turn = false;
     let mut best = (0, Vec::new());
     let mut steps = 0;
     while known > 0 {
@@ -216,19 +218,25 @@ pub fn check(initial: State, operations: &[Operation]) -> Verdict {
             list.marks[place]
         };
         if is_call {
-            if let Some(after) = step(state, operations[operation].action) {
+            if is_known(operation) != unknown_turn
+                && let Some(after) = step(state, operations[operation].action)
+            {
                 done.flip(operation);
                 if cache.insert((done.clone(), after)) {
                     order.push((operation, state));
                     state = after;
                     list.lift(operation);
-                    known -= usize::from(operations[operation].ret != u64::MAX);
-                    place = list.next[0];
+                    known -= usize::from(is_known(operation));
+                    (place, unknown_turn) = (list.next[0], false);
                     continue;
                 }
                 done.flip(operation);
             }
             place = list.next[place];
+            continue;
+        }
+        if !unknown_turn {
+            (place, unknown_turn) = (list.next[0], true);
             continue;
         }
         if order.len() >= best.0 {
@@ -243,8 +251,9 @@ pub fn check(initial: State, operations: &[Operation]) -> Verdict {
         state = before;
         done.flip(operation);
         list.unlift(operation);
-        known += usize::from(operations[operation].ret != u64::MAX);
+        known += usize::from(is_known(operation));
         place = list.next[list.call_at[operation]];
+        unknown_turn = !is_known(operation);
     }
     Verdict::Linearizable
 }
