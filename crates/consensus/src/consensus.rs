@@ -85,6 +85,10 @@ pub struct Consensus {
     installing: Option<u64>,
     /// Whether this member leaves leading to others.
     passive: bool,
+    /// (term, index) of what a leader believes to be in this log although it is not: it has been
+    /// acknowledged here, and the disk has lost it. This member votes as if it still had it, or what others
+    /// were told is durable might be outvoted.
+    owed: (u64, u64),
     /// Elections started here; makes the timeouts of one term differ.
     elections: u64,
 }
@@ -111,6 +115,7 @@ impl Consensus {
             outstanding: VecDeque::new(),
             installing: None,
             passive: false,
+            owed: (0, 0),
             elections: 0,
         };
         consensus.pin_election_timeout();
@@ -141,7 +146,13 @@ impl Consensus {
         let raft = &self.node.raft;
         let alone = raft.prs().is_singleton();
         let durable = raft.raft_log.persisted == self.last_index();
-        !self.passive && self.installing.is_none() && (durable || !alone)
+        !self.passive && !self.owes() && self.installing.is_none() && (durable || !alone)
+    }
+
+    /// Whether the log lacks what this member had acknowledged.
+    fn owes(&self) -> bool {
+        let log = &self.node.raft.raft_log;
+        (log.last_term(), log.last_index()) < self.owed
     }
 
     /// A passive member starts no election; it votes and takes entries like any other.
@@ -270,10 +281,15 @@ impl Consensus {
     }
 
     /// What a member that lost its data must not answer.
-    fn check_promises(&self, message: &eraftpb::Message) -> Result<(), StepError> {
+    fn check_promises(&mut self, message: &eraftpb::Message) -> Result<(), StepError> {
         match message.msg_type() {
             MessageType::MsgRequestVote | MessageType::MsgRequestPreVote if self.is_joining() => {
                 Err(StepError::Joining)
+            }
+            MessageType::MsgRequestVote | MessageType::MsgRequestPreVote
+                if (message.log_term, message.index) < self.owed =>
+            {
+                Err(self.lost(self.owed.1))
             }
             // The sender does not know yet that everything is lost here.
             MessageType::MsgHeartbeat
@@ -283,12 +299,17 @@ impl Consensus {
             }
             // Raft gives up the whole process.
             MessageType::MsgHeartbeat if message.commit > self.last_index() => {
-                Err(StepError::LostEntries {
-                    believed: message.commit,
-                    last: self.last_index(),
-                })
+                self.owed = self.owed.max((message.term, message.commit));
+                Err(self.lost(message.commit))
             }
             _ => Ok(()),
+        }
+    }
+
+    fn lost(&self, believed: u64) -> StepError {
+        StepError::LostEntries {
+            believed,
+            last: self.last_index(),
         }
     }
 

@@ -187,6 +187,48 @@ fn elects_one_leader_replicates_and_followers_refuse_proposals() {
     assert!(peers.iter().all(|peer| peer.voter && peer.active));
 }
 
+/// A disk that was set back, or that had lied: what the leader and this member alone had acknowledged must
+/// not be outvoted by it and a member that lags.
+#[test]
+fn a_member_that_has_lost_entries_votes_for_nobody_who_lacks_them() {
+    let mut ensemble = Ensemble::new(&[1, 2, 3], 5);
+    let leader = ensemble.elect();
+    let others: Vec<u64> = (1..=3).filter(|id| *id != leader).collect();
+    let (lagging, set_back) = (others[0], others[1]);
+    ensemble.rounds_until("settled", |ensemble| {
+        let commit = |id| ensemble.members[id].raft.status().commit;
+        [1, 2, 3].iter().all(|id| commit(id) == commit(&1))
+    });
+    let old = ensemble.members[&set_back].disk.clone();
+    ensemble.isolated = Some(lagging);
+    ensemble
+        .member(leader)
+        .raft
+        .propose(b"kept".to_vec())
+        .expect("a leader");
+    ensemble.rounds_until("committed", |ensemble| ensemble.has_everywhere(b"kept"));
+    let member = Member::from_disk(set_back, 5, old);
+    ensemble.members.insert(set_back, member);
+    for _ in 0..5 {
+        ensemble.round();
+    }
+    // The leader is gone; the two others are on their own.
+    ensemble.isolated = Some(leader);
+    for _ in 0..200 {
+        ensemble.round();
+        assert!(
+            ensemble
+                .members
+                .values()
+                .all(|m| m.id == leader || !m.raft.is_leader())
+        );
+    }
+    // It is back: nothing is lost, and everybody gets it.
+    ensemble.isolated = None;
+    ensemble.rounds_until("healed", |ensemble| ensemble.has_everywhere(b"kept"));
+    ensemble.assert_same_history();
+}
+
 #[test]
 fn a_vote_leaves_only_when_it_is_durable() {
     let mut ensemble = Ensemble::new(&[1, 2, 3], 12);
