@@ -74,6 +74,8 @@ impl Counters {
 #[derive(Debug, Default)]
 pub struct Checks {
     violation: Option<String>,
+    /// Members may refuse writes while their disks are full: then any of them may be missing.
+    pub refusals: bool,
     /// Orders calls and returns.
     instant: u64,
     applied: BTreeMap<u64, At>,
@@ -186,7 +188,8 @@ impl Checks {
         self.applied.insert(index, at);
         self.look_at(tree, touched);
         for (session, state) in tree.sessions() {
-            self.sessions.opened(session, state.timeout_ms);
+            self.sessions
+                .opened(session, state.timeout_ms, state.generation, (index, term));
         }
         for session in closed {
             for path in self.ephemerals.remove(session).unwrap_or_default() {
@@ -284,7 +287,9 @@ impl Checks {
         };
         let writes = i64::from(version) - i64::from(last_version);
         let span = i64::from(value) - i64::from(last);
-        let least = if start > last {
+        let least = if self.refusals {
+            1
+        } else if start > last {
             i64::from(value) - i64::from(start) + 1
         } else {
             span

@@ -66,6 +66,13 @@ pub enum Fault {
         /// For how long.
         time: Micros,
     },
+    /// The disk has no room for growth.
+    FullDisk {
+        /// Who.
+        target: Target,
+        /// For how long.
+        time: Micros,
+    },
     /// The wall clock jumps.
     WallJump {
         /// Who.
@@ -167,6 +174,7 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
         mix.wipe,
         mix.flaps,
         mix.ambush,
+        mix.full_disk,
         mix.reconfig,
     ];
     let mut draw = rng.below(weights.iter().sum());
@@ -180,6 +188,10 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
             target,
             power_cut: kind == 1,
             down: time,
+        },
+        // Sessions outlive that, however long it lasts.
+        2 if short => Fault::Blackout {
+            down: *rng.pick(&[500, 4_000, 10_000]) * MS,
         },
         2 => Fault::Blackout { down: time },
         3 => Fault::Pause { target, time },
@@ -203,7 +215,7 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
         }
         6 => Fault::SlowDisk {
             target,
-            sync: *rng.pick(&[30, 100, 600, 3_000]) * MS,
+            sync: *rng.pick(&[30, 100, 600, 3_000, 6_000]) * MS,
             time,
         },
         7 => Fault::WallJump {
@@ -225,6 +237,7 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
             down: rng.between(50, 1_500) * MS,
             time,
         },
+        13 => Fault::FullDisk { target, time },
         _ => Fault::Reconfig,
     };
     Some(fault)

@@ -199,7 +199,7 @@ pub fn check(initial: State, operations: &[Operation]) -> Verdict {
     let mut list = List::new(operations);
     let mut cache: HashSet<(Set, State)> = HashSet::new();
     let mut done = Set(vec![0; operations.len().div_ceil(64)]);
-    let mut order: Vec<(usize, State)> = Vec::new();
+    let mut order: Vec<(usize, State, bool)> = Vec::new();
     let mut state = initial;
     let mut place = list.next[0];
     let is_known = |operation: usize| operations[operation].ret != u64::MAX;
@@ -218,12 +218,15 @@ pub fn check(initial: State, operations: &[Operation]) -> Verdict {
             list.marks[place]
         };
         if is_call {
+            // One of unknown fate that changes nothing need not have happened.
+            let may_come = |after: &State| is_known(operation) || *after != state;
             if is_known(operation) != unknown_turn
-                && let Some(after) = step(state, operations[operation].action)
+                && let Some(after) = step(state, operations[operation].action).filter(may_come)
             {
                 done.flip(operation);
                 if cache.insert((done.clone(), after)) {
-                    order.push((operation, state));
+                    // One that changes nothing loses nothing by coming as early as it can.
+                    order.push((operation, state, after == state));
                     state = after;
                     list.lift(operation);
                     known -= usize::from(is_known(operation));
@@ -242,18 +245,23 @@ pub fn check(initial: State, operations: &[Operation]) -> Verdict {
         if order.len() >= best.0 {
             best = (order.len(), candidates(&list, place));
         }
-        let Some((operation, before)) = order.pop() else {
-            return Verdict::Violation {
-                explained: best.0,
-                stuck: best.1,
+        loop {
+            let Some((operation, before, settled)) = order.pop() else {
+                return Verdict::Violation {
+                    explained: best.0,
+                    stuck: best.1,
+                };
             };
-        };
-        state = before;
-        done.flip(operation);
-        list.unlift(operation);
-        known += usize::from(is_known(operation));
-        place = list.next[list.call_at[operation]];
-        unknown_turn = !is_known(operation);
+            state = before;
+            done.flip(operation);
+            list.unlift(operation);
+            known += usize::from(is_known(operation));
+            place = list.next[list.call_at[operation]];
+            unknown_turn = !is_known(operation);
+            if !settled {
+                break;
+            }
+        }
     }
     Verdict::Linearizable
 }

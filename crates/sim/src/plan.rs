@@ -62,6 +62,8 @@ pub struct FaultMix {
     pub flaps: u64,
     /// A leader that is cut off as soon as it leads, while its voters start again.
     pub ambush: u64,
+    /// A disk without room.
+    pub full_disk: u64,
     /// A change of the membership.
     pub reconfig: u64,
 }
@@ -246,6 +248,11 @@ impl Plan {
             think: self.think,
             padding: self.padding,
             moves: if rng.percent(50) { 40 } else { 0 },
+            sleeps: if self.gentle || self.victim.is_some() {
+                0
+            } else {
+                30
+            },
             closes: if rng.percent(50) { 20 } else { 0 },
             vanishes: if rng.percent(50) { 20 } else { 0 },
             linearizable: self.linearizable,
@@ -290,6 +297,7 @@ fn gentle_mix() -> FaultMix {
     FaultMix {
         stop: 4,
         kill: 4,
+        blackout: 1,
         wall_jump: 1,
         ..FaultMix::default()
     }
@@ -325,6 +333,7 @@ fn mix(rng: &mut Rng, members: u64, spares: u64) -> FaultMix {
         wipe: if members >= 3 { some(4, 40) } else { 0 },
         flaps: some(3, 40),
         ambush: some(3, 40),
+        full_disk: some(1, 20),
         reconfig: if spares > 0 { some(4, 90) } else { 0 },
     }
 }

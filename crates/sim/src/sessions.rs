@@ -23,6 +23,9 @@ const KEPT: usize = 200;
 #[derive(Debug, Default)]
 struct Watched {
     timeout_ms: u64,
+    generation: u64,
+    /// When its newest opening or resume was put into the log.
+    resumed: Micros,
     /// When it was heard, and by which member.
     heard: VecDeque<(Micros, u64)>,
     /// Since when its client deliberately says nothing.
@@ -93,10 +96,14 @@ impl SessionChecks {
         })
     }
 
-    /// The log gives a session this timeout.
-    pub fn opened(&mut self, session: i64, timeout_ms: i32) {
+    /// The log gives a session this timeout, as of an entry.
+    pub fn opened(&mut self, session: i64, timeout_ms: i32, generation: u64, entry: (u64, u64)) {
+        let at = self.appended.get(&entry).map_or(0, |(at, _)| *at);
         let watched = self.sessions.entry(session).or_default();
         watched.timeout_ms = u64::from(timeout_ms.unsigned_abs());
+        if watched.generation != generation {
+            (watched.generation, watched.resumed) = (generation, at);
+        }
     }
 
     /// A client was given the session; `is_new` when it did not ask for one that it knew.
@@ -162,6 +169,13 @@ impl SessionChecks {
                 "session {session:#x} (timeout {} ms) was ended {} ms after member {leader} took over",
                 watched.timeout_ms,
                 (appended - took_over) / MS
+            ));
+        }
+        if appended < watched.resumed + least {
+            return Err(format!(
+                "session {session:#x} (timeout {} ms) was ended {} ms after it was resumed",
+                watched.timeout_ms,
+                (appended.saturating_sub(watched.resumed)) / MS
             ));
         }
         for (heard, member) in watched.heard.iter().rev().copied() {

@@ -140,6 +140,8 @@ pub struct Habits {
     pub padding: u64,
     /// In 10 000 looks: moves to another member.
     pub moves: u64,
+    /// In 100 moves: comes back when its session is about to end.
+    pub sleeps: u64,
     /// In 10 000 looks: ends its session.
     pub closes: u64,
     /// In 10 000 looks: falls silent for ever and comes back as another.
@@ -190,6 +192,8 @@ pub struct Client {
     closing: bool,
     /// Looks at which nothing more is begun.
     pub stopped: bool,
+    /// It sleeps no more.
+    pub awake: bool,
     /// Last time at which a write of this client was answered.
     pub written_at: Micros,
     /// Membership changes to ask for, from the simulation.
@@ -229,6 +233,7 @@ impl Client {
             ephemeral: false,
             closing: false,
             stopped: false,
+            awake: false,
             written_at: 0,
             reconfigs: VecDeque::new(),
         }
@@ -299,6 +304,11 @@ impl Client {
                         Intent::Close
                     });
                     self.parted(now, checks);
+                    if self.rng.percent(self.habits.sleeps) && !self.awake {
+                        // Comes back when its session is about to end.
+                        let sleep = timeout + self.rng.below(500 * MS);
+                        self.phase = Phase::Apart(now + sleep.saturating_sub(150 * MS));
+                    }
                 } else if self.rng.per_myriad(self.habits.vanishes) && !self.stopped {
                     checks.sessions.silent(self.session, now);
                     intents.push(Intent::Abandon);

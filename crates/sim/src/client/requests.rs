@@ -269,8 +269,11 @@ impl Client {
     pub(super) fn one(&mut self, checks: &mut Checks, out: &mut BytesMut) {
         let register = format!("/r{}", self.rng.below(REGISTERS));
         if self.habits.is_reader {
-            let watch = self.rng.percent(50);
-            return self.get(checks, out, register, watch);
+            return match self.rng.below(4) {
+                0 => self.get(checks, out, register, true),
+                1 => self.get(checks, out, register, false),
+                _ => self.synced_get(checks, out, register),
+            };
         }
         // Many register writes of unknown fate at a time would make the search for an order long.
         if self.habits.window > 10 && self.rng.percent(75) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use quenda_consensus::{Config, Consensus, Recovered};
-use quenda_frontend::{SessionIds, WatchTable};
+use quenda_frontend::{Growth, SessionIds, WatchTable};
 use quenda_node::limits::TICK_MS;
 use quenda_node::{Applier, Effects, Founding, Member, Setup};
 use quenda_tree::Tree;
@@ -108,6 +108,7 @@ impl Host {
             next_checkpoint: now + cx.plan.checkpoint_interval,
             checkpoint_writing: None,
             service,
+            growth: Growth::Allowed,
             alone: single,
             effects: Effects::default(),
             woken: BTreeSet::new(),

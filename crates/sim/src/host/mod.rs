@@ -161,6 +161,8 @@ pub struct Process {
     /// Entry of the checkpoint under way, and number of its write.
     checkpoint_writing: Option<(u64, u64)>,
     service: Service,
+    /// Whether its disk has room.
+    pub growth: Growth,
     /// This member is the whole ensemble: a sync needs no barrier.
     alone: bool,
     effects: Effects,
@@ -194,7 +196,8 @@ impl Host {
         }
     }
 
-    fn process_mut(&mut self) -> Option<&mut Process> {
+    /// The running member.
+    pub fn process_mut(&mut self) -> Option<&mut Process> {
         match &mut self.state {
             State::Running(process) => Some(process),
             State::Down { .. } | State::Waiting => None,
@@ -240,7 +243,7 @@ impl Process {
             watches: &self.watches,
             session_ids: &self.session_ids,
             service: self.service_mode(),
-            growth: Growth::Allowed,
+            growth: self.growth,
             sync: sync_mode(&cx.plan, self.alone),
             now_ms,
             time_ms,

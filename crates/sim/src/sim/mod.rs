@@ -95,6 +95,7 @@ impl Sim {
         let mut rng = Rng::new(plan.seed);
         let plan = Rc::new(plan);
         let mut checks = Checks::default();
+        checks.refusals = plan.mix.full_disk > 0;
         checks.sessions.gentle = plan.gentle || plan.victim.is_some();
         let mut hosts = BTreeMap::new();
         for id in plan.hosts() {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use quenda_frontend::Growth;
 use quenda_node::PeerState;
 
 use super::Sim;
@@ -119,6 +120,14 @@ impl Sim {
                     self.cx.schedule.after(time, Event::Mend(fault));
                     self.trouble(0);
                     self.calm_later(0, time);
+                }
+            }
+            Fault::FullDisk { target, time } => {
+                if let Some(member) = self.resolve(target) {
+                    self.set_growth(member, Growth::Refused);
+                    let target = Target::Member(member);
+                    let fault = Fault::FullDisk { target, time };
+                    self.cx.schedule.after(time, Event::Mend(fault));
                 }
             }
             Fault::WallJump { target, by } => {
@@ -258,7 +267,11 @@ impl Sim {
         let all_there = membership.voters.iter().all(|voter| {
             let host = &self.hosts[voter];
             let applied = host.process().map(|process| process.tree.applied_index());
+            let agrees = host
+                .process()
+                .is_some_and(|process| process.member.membership() == membership);
             host.peer_state() == PeerState::Member
+                && agrees
                 && applied.is_some_and(|applied| applied + 5 >= self.cx.checks.newest())
         });
         whole && all_there && membership.voters.contains(&member)
@@ -372,6 +385,10 @@ impl Sim {
                 target: Target::Member(member),
                 ..
             } => self.quick_disk(*member),
+            Fault::FullDisk {
+                target: Target::Member(member),
+                ..
+            } => self.set_growth(*member, Growth::Allowed),
             Fault::CutClient { client, member, .. } => {
                 self.cx.net.clients_blocked.remove(&(*client, *member));
             }
@@ -380,6 +397,7 @@ impl Sim {
             | Fault::Pause { .. }
             | Fault::Isolate { .. }
             | Fault::SlowDisk { .. }
+            | Fault::FullDisk { .. }
             | Fault::WallJump { .. }
             | Fault::Stop { .. }
             | Fault::Wipe { .. }
@@ -393,6 +411,12 @@ impl Sim {
     pub(super) fn quick_disk(&mut self, member: u64) {
         if let Some(host) = self.hosts.get_mut(&member) {
             host.sync_delay = self.cx.plan.sync_delay;
+        }
+    }
+
+    pub(super) fn set_growth(&mut self, member: u64, growth: Growth) {
+        if let Some(process) = self.hosts.get_mut(&member).and_then(Host::process_mut) {
+            process.growth = growth;
         }
     }
 }

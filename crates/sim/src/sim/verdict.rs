@@ -1,5 +1,7 @@
 //! What has to hold meanwhile and at the end.
 
+use quenda_frontend::Growth;
+
 use super::{ANSWER, GRACE, LIVENESS, PROGRESS, Sim};
 use crate::client::Client;
 use crate::event::Event;
@@ -18,8 +20,12 @@ impl Sim {
         let pauses = self.hosts.values().map(|host| host.paused_until);
         self.quiet_since = pauses.max().unwrap_or(0).max(now) + 3 * SECOND;
         self.faults = 0;
+        for client in &mut self.clients {
+            client.awake = true;
+        }
         for member in self.cx.plan.hosts() {
             self.quick_disk(member);
+            self.set_growth(member, Growth::Allowed);
             let Some(host) = self.hosts.get_mut(&member) else {
                 continue;
             };
