@@ -119,7 +119,7 @@ impl Sim {
                     let fault = Fault::SlowDisk { target, sync, time };
                     self.cx.schedule.after(time, Event::Mend(fault));
                     self.trouble(0);
-                    self.calm_later(0, time);
+                    self.calm_later(0, time + sync);
                 }
             }
             Fault::FullDisk { target, time } => {
