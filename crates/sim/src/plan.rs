@@ -18,11 +18,13 @@ pub enum Mutation {
     ReadWithoutBarrier,
     /// An image is installed without the position in the log that it belongs to.
     SnapshotWithoutPosition,
+    /// A member that has lost its store starts as a voter, as if the cluster were new.
+    LostStoreVotes,
 }
 
 impl Mutation {
     /// All, with their names on the command line.
-    pub const ALL: [(&'static str, Mutation); 4] = [
+    pub const ALL: [(&'static str, Mutation); 5] = [
         ("acknowledge-before-sync", Mutation::AcknowledgeBeforeSync),
         ("forget-votes", Mutation::ForgetVotes),
         ("read-without-barrier", Mutation::ReadWithoutBarrier),
@@ -30,6 +32,7 @@ impl Mutation {
             "snapshot-without-position",
             Mutation::SnapshotWithoutPosition,
         ),
+        ("lost-store-votes", Mutation::LostStoreVotes),
     ];
 }
 

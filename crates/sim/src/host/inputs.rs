@@ -11,6 +11,7 @@ use quenda_node::PeerState;
 
 use super::{Cx, Host, Inbound, Served, State};
 use crate::event::Event;
+use crate::plan::Mutation;
 use crate::schedule::MS;
 
 impl Host {
@@ -47,6 +48,13 @@ impl Host {
         let states: BTreeMap<u64, PeerState> = reachable
             .map(|(peer, (_, state))| (*peer, *state))
             .collect();
+        let forgets = cx.plan.mutation == Some(Mutation::LostStoreVotes);
+        if forgets && cx.plan.voters().contains(&self.id) {
+            return self.found(
+                Recovered::bootstrap(cx.plan.voters(), cx.plan.learners()),
+                cx,
+            );
+        }
         if states.values().any(|state| *state == PeerState::Member) {
             cx.say(format_args!("member {} joins", self.id));
             return self.found(Recovered::joining(), cx);
