@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use quenda_frontend::{
-    Connection, ConnectionId, Growth, Proposals, Received, SessionIds, Settings, SyncMode,
+    Connection, ConnectionId, Growth, Proposals, Received, ServiceMode, SessionIds, Settings, SyncMode,
     WatchKinds, WatchTable, Watches, World,
 };
 use quenda_tree::command::{Batch, Stamp, start_batch};
@@ -99,7 +99,7 @@ fn world<'a>(tree: &'a Tree, watches: &'a Table, ids: &'a SessionIds) -> World<'
         tree,
         watches,
         session_ids: ids,
-        serving: true,
+        service: ServiceMode::Serving,
         growth: Growth::Allowed,
         sync: SyncMode::Marker,
         now_ms: 0,
