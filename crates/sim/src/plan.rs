@@ -151,7 +151,13 @@ impl Plan {
         } else if victim.is_some() {
             (Weather::fair(), victim_mix())
         } else {
-            (weather(&mut rng), mix(&mut rng, members, spares))
+            let weather = weather(&mut rng);
+            // Sometimes nothing but the weather is bad.
+            let mix = match rng.percent(12) {
+                true => FaultMix::default(),
+                false => mix(&mut rng, members, spares),
+            };
+            (weather, mix)
         };
         let small_log = rng.percent(45);
         Plan {

@@ -10,7 +10,7 @@ use super::{Cx, Host, State};
 use crate::disk::{self, ChangedRows, StateImage, Write};
 use crate::event::Event;
 use crate::plan::Mutation;
-use crate::schedule::MS;
+use crate::schedule::{MS, SECOND};
 
 impl Host {
     pub(super) fn write_log(&mut self, cx: &mut Cx) {
@@ -82,7 +82,7 @@ impl Host {
         });
         process.checkpointed = applied.0;
         process.checkpoint_writing = Some((applied.0, write));
-        let delay = cx.rng.between(delay.0, delay.1 * 4);
+        let delay = cx.rng.between(delay.0, (delay.1 * 4).min(SECOND));
         cx.schedule.after(delay, Event::CheckpointWritten(id, boot));
     }
 
