@@ -39,9 +39,10 @@ impl Member {
             self.forwarder.forgive();
             self.compare();
         }
+        // Also before anything is committed in the term: that may need the member that is fed.
+        self.watch_snapshots();
         if self.leading_since.is_some() {
             self.expire(is_held_up);
-            self.watch_snapshots();
             if self.tick.is_multiple_of(RECONCILE_TICKS) {
                 self.reconcile();
             }

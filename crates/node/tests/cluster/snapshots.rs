@@ -1,10 +1,11 @@
 //! Members that are far behind, or have lost everything.
 
 use quenda_consensus::Role;
+use quenda_node::frame::Frame;
 use quenda_node::{PeerState, Service};
 use quenda_proto::ErrorCode;
 
-use crate::harness::{Client, Cluster};
+use crate::harness::{Client, Cluster, Fate};
 
 fn write_much(cluster: &mut Cluster, client: &Client, prefix: &str) {
     for number in 0..50 {
@@ -225,4 +226,33 @@ fn a_wiped_observer_comes_back_too() {
         cluster.is_membership(&[1, 2, 3], &[4])
     });
     assert!(cluster.has(4, "/a-49"));
+}
+
+/// The leader can commit nothing without the member that it feeds, and does not hear that it was fed.
+#[test]
+fn a_lost_answer_of_the_only_other_member_stops_nobody() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let (leader, behind) = (cluster.leader(), cluster.follower());
+    let other = 6 - leader - behind;
+    let client = cluster.open(leader, 60_000);
+    let disk = cluster.kill(behind);
+    write_much(&mut cluster, &client, "a");
+    cluster.run_for(2000);
+    cut_log(&mut cluster, other);
+    cluster.kill(leader);
+    cluster.fetching = false;
+    cluster.restart(behind, disk);
+    cluster.until("the snapshot is offered", |cluster| {
+        cluster.hosts[&other].member.serves_snapshots()
+    });
+    cluster.judge(move |from, _, frame| match frame {
+        Frame::Raft { .. } if from == behind => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    cluster.fetching = true;
+    cluster.settle();
+    cluster.tick();
+    assert!(cluster.has(behind, "/a-49"));
+    cluster.judge_nothing();
+    cluster.until("both serve", Cluster::all_serve);
 }

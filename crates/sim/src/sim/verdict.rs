@@ -92,7 +92,26 @@ impl Sim {
         }
     }
 
+    /// Where every member stands, for the trace.
+    pub(super) fn describe(&mut self) {
+        for host in self.hosts.values() {
+            let Some(process) = host.process() else {
+                continue;
+            };
+            let member = &process.member;
+            self.cx.say(format_args!(
+                "member {}: {:?} {:?} {:?} {:?}",
+                host.id,
+                member.service(),
+                member.status(),
+                member.membership(),
+                member.peers()
+            ));
+        }
+    }
+
     pub(super) fn check_liveness(&mut self, healed: Micros) {
+        self.describe();
         for client in self.clients.iter().filter(|client| client.writes()) {
             if client.written_at <= healed + LIVENESS * 2 / 3 {
                 let text = format!(
