@@ -23,9 +23,10 @@ use crate::shared::Shared;
 
 /// Serves one connection until it ends, then takes it out of the registry.
 pub async fn serve(stream: TcpStream, handle: Arc<Handle>, shared: Arc<Shared>) {
-    let _guard = Departure {
+    let departure = Departure {
         handle: Arc::clone(&handle),
         shared: Arc::clone(&shared),
+        gone: false,
     };
     let mut task = ConnectionTask {
         stream,
@@ -39,6 +40,7 @@ pub async fn serve(stream: TcpStream, handle: Arc<Handle>, shared: Arc<Shared>) 
         ended: false,
         counted: Stats::default(),
         touched_ms: 0,
+        departure,
     };
     match task.run().await {
         Ok(reason) => report_close(task.handle.peer, &reason),
@@ -67,10 +69,21 @@ fn report_close(peer: SocketAddr, reason: &CloseReason) {
 struct Departure {
     handle: Arc<Handle>,
     shared: Arc<Shared>,
+    gone: bool,
 }
 
 impl Drop for Departure {
     fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Departure {
+    /// To be called before the client can see the end: who sees it is not counted any more.
+    fn leave(&mut self) {
+        if std::mem::replace(&mut self.gone, true) {
+            return;
+        }
         let mut connection = self.handle.connection.lock();
         connection.disconnected(&self.shared.watches);
         let session = connection.session();
@@ -101,6 +114,7 @@ struct ConnectionTask {
     /// What [`crate::traffic::Traffic`] knows of this connection.
     counted: Stats,
     touched_ms: u64,
+    departure: Departure,
 }
 
 impl ConnectionTask {
@@ -305,6 +319,7 @@ impl ConnectionTask {
         self.output.unsplit(rest);
         let sent = timeout(CLOSE_PATIENCE, async {
             self.stream.write_all(&self.output).await?;
+            self.departure.leave();
             self.stream.shutdown().await
         });
         if !matches!(sent.await, Ok(Ok(()))) {
@@ -330,15 +345,14 @@ impl ConnectionTask {
             shared.words.answer(word, &argument, &source)
         })
         .await?;
-        timeout(WORD_PATIENCE, async {
-            self.stream.write_all(answer.as_bytes()).await?;
-            self.stream.shutdown().await
-        })
-        .await??;
+        timeout(WORD_PATIENCE, self.stream.write_all(answer.as_bytes())).await??;
         self.handle
             .connection
             .lock()
             .count_word_answer(answer.len());
+        self.count();
+        self.departure.leave();
+        timeout(WORD_PATIENCE, self.stream.shutdown()).await??;
         Ok(CloseReason::ClientClosed)
     }
 }
