@@ -233,6 +233,11 @@ impl Disk {
         Ok(Some((recovered, tree)))
     }
 
+    /// The membership as of the durable checkpoint.
+    pub fn membership(&self) -> Option<&Membership> {
+        self.durable.as_ref().map(|content| &content.membership)
+    }
+
     /// An image of the durable checkpoint, if there is one.
     pub fn image(&self) -> Option<Rc<StateImage>> {
         let content = self.durable.as_ref()?;

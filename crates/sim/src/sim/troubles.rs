@@ -269,7 +269,8 @@ impl Sim {
             let applied = host.process().map(|process| process.tree.applied_index());
             let agrees = host
                 .process()
-                .is_some_and(|process| process.member.membership() == membership);
+                .is_some_and(|process| process.member.membership() == membership)
+                && host.disk.membership() == Some(&membership);
             host.peer_state() == PeerState::Member
                 && agrees
                 && applied.is_some_and(|applied| applied + 5 >= self.cx.checks.newest())
