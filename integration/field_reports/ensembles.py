@@ -1,6 +1,9 @@
 """What a client library does when members come and go, for raw connections."""
 
-from integration.lib.zkwire import Closed, Refused, eventually
+import json
+
+from integration.lib.target import IS_QUENDA
+from integration.lib.zkwire import Closed, Refused, eventually, four_letter
 
 
 def numbers(ensemble):
@@ -36,3 +39,15 @@ def written(members, path, data, seconds=20.0):
         return None
 
     return eventually(attempt, seconds, f"a write to {path}")
+
+
+def wait_until_voting(ensemble, wanted):
+    """Until the leader says that just these vote: a member that was empty does when it has been fed. A ZooKeeper
+    that takes writes votes."""
+
+    def voters():
+        leader = ensemble.leader()
+        return json.loads(four_letter(leader.port, "qsta", host=leader.host))["membership"]["voters"]
+
+    if IS_QUENDA:
+        eventually(lambda: voters() == wanted, 30, f"voters {wanted}")

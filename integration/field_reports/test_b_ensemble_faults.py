@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from integration.field_reports.ensembles import numbers, resumed, written
+from integration.field_reports.ensembles import numbers, resumed, wait_until_voting, written
 from integration.lib.trees import assert_same
 from integration.lib.zkwire import FLAG, OP, Closed, Refused, create, eventually, set_data
 
@@ -152,6 +152,7 @@ def test_B95_a_wiped_member_is_filled_again_and_counts_again(own_ensemble):
             return None
 
     eventually(counts, 20, "the wiped member takes writes")
+    wait_until_voting(ensemble, [1, 2, 3])
     third.kill9()
     written([leader, wiped], "/fill", b"by two", 30)
     third.start()

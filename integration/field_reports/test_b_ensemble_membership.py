@@ -1,17 +1,16 @@
 """Members that come and go, and what is left when most of them are gone for good."""
 
-import json
 import re
 import subprocess
 import threading
 
 import pytest
 
-from integration.field_reports.ensembles import written
+from integration.field_reports.ensembles import wait_until_voting, written
 from integration.field_reports.test_b_ensemble_faults import fill
 from integration.lib.quenda_server import quenda_binary
 from integration.lib.trees import assert_same
-from integration.lib.zkwire import OP, Closed, Refused, ZkError, create, eventually, four_letter, set_data
+from integration.lib.zkwire import OP, Closed, Refused, ZkError, create, eventually, set_data
 
 RECONFIG = {"reconfigEnabled": "true"}
 IN_PROGRESS, QUORUM_NOT_SYNCED = -14, -13
@@ -44,13 +43,7 @@ def configured(ensemble):
 
 
 def wait_voters(ensemble, wanted):
-    """Until the leader says that just these vote: a new member does when it has been fed."""
-
-    def voters():
-        leader = ensemble.leader()
-        return json.loads(four_letter(leader.port, "qsta", host=leader.host))["membership"]["voters"]
-
-    eventually(lambda: voters() == wanted, 30, f"voters {wanted}")
+    wait_until_voting(ensemble, wanted)
     assert configured(ensemble) == wanted
 
 
