@@ -87,7 +87,7 @@ sim-bounded: build-deps
 .PHONY: sim
 sim: build-deps ## Simulated clusters from new seeds for MINUTES (30), then mutants that the checkers have to find
 	cargo run --release --locked -q -p quenda-sim -- --seeds $$(date +%s)000..0 --minutes $(or $(MINUTES),30) --jobs 2
-	integration/sim/mutants
+	integration/sim/mutants --seeds 800
 
 .PHONY: chaos-bounded
 chaos-bounded:
