@@ -6,6 +6,7 @@ use quenda_node::{PeerState, Service};
 use quenda_proto::ErrorCode;
 
 use crate::harness::{Client, Cluster, Fate};
+use crate::host::Disk;
 
 fn write_much(cluster: &mut Cluster, client: &Client, prefix: &str) {
     for number in 0..50 {
@@ -18,15 +19,21 @@ fn cut_log(cluster: &mut Cluster, id: u64) {
     cluster.host(id).checkpoint(0);
 }
 
+/// Kills a member and writes so much that the leader's log does not reach back to where it was.
+fn left_behind(cluster: &mut Cluster, client: &Client, follower: u64, leader: u64) -> Disk {
+    let disk = cluster.kill(follower);
+    write_much(cluster, client, "a");
+    cluster.run_for(2000);
+    cut_log(cluster, leader);
+    disk
+}
+
 #[test]
 fn a_member_far_behind_gets_a_snapshot() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
     let (leader, follower) = (cluster.leader(), cluster.follower());
     let client = cluster.open(leader, 60_000);
-    let disk = cluster.kill(follower);
-    write_much(&mut cluster, &client, "a");
-    cluster.run_for(2000);
-    cut_log(&mut cluster, leader);
+    let disk = left_behind(&mut cluster, &client, follower, leader);
     cluster.restart(follower, disk);
     cluster.until("everybody serves", Cluster::all_serve);
     assert!(cluster.has(follower, "/a-49"));
@@ -43,10 +50,7 @@ fn writes_go_on_while_a_snapshot_is_fetched_and_the_log_waits_for_it() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
     let (leader, follower) = (cluster.leader(), cluster.follower());
     let client = cluster.open(leader, 600_000);
-    let disk = cluster.kill(follower);
-    write_much(&mut cluster, &client, "a");
-    cluster.run_for(2000);
-    cut_log(&mut cluster, leader);
+    let disk = left_behind(&mut cluster, &client, follower, leader);
     cluster.fetching = false;
     cluster.restart(follower, disk);
     cluster.until("the snapshot is offered", |cluster| {
@@ -73,10 +77,7 @@ fn a_member_killed_while_it_fetches_starts_again() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
     let (leader, follower) = (cluster.leader(), cluster.follower());
     let client = cluster.open(leader, 600_000);
-    let disk = cluster.kill(follower);
-    write_much(&mut cluster, &client, "a");
-    cluster.run_for(2000);
-    cut_log(&mut cluster, leader);
+    let disk = left_behind(&mut cluster, &client, follower, leader);
     cluster.fetching = false;
     cluster.restart(follower, disk);
     cluster.until("the snapshot is offered", |cluster| {
@@ -96,10 +97,7 @@ fn images_that_were_removed_are_not_offered_again() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
     let (leader, follower) = (cluster.leader(), cluster.follower());
     let client = cluster.open(leader, 600_000);
-    let disk = cluster.kill(follower);
-    write_much(&mut cluster, &client, "a");
-    cluster.run_for(2000);
-    cut_log(&mut cluster, leader);
+    let disk = left_behind(&mut cluster, &client, follower, leader);
     cluster.fetching = false;
     cluster.restart(follower, disk);
     cluster.until("the snapshot is offered", |cluster| {
@@ -122,10 +120,7 @@ fn a_fetch_that_fails_is_not_tried_again_at_once() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
     let (leader, follower) = (cluster.leader(), cluster.follower());
     let client = cluster.open(leader, 600_000);
-    let disk = cluster.kill(follower);
-    write_much(&mut cluster, &client, "a");
-    cluster.run_for(2000);
-    cut_log(&mut cluster, leader);
+    let disk = left_behind(&mut cluster, &client, follower, leader);
     cluster.fetching = false;
     cluster.restart(follower, disk);
     cluster.until("the snapshot is offered", |cluster| {
