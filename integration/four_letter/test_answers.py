@@ -70,7 +70,7 @@ def test_mntr_has_no_key_that_is_not_genuine(answers):
     unknown = set(keys) - set(golden("mntr").splitlines())
     assert not {key for key in unknown if not key.startswith("zk_quenda_")}
     classic = "znode_count watch_count ephemerals_count approximate_data_size open_file_descriptor_count uptime"
-    assert {f"zk_{key}" for key in classic.split()} <= set(keys)
+    assert {f"zk_{key}" for key in f"{classic} digest_mismatches_count".split()} <= set(keys)
 
 
 def test_mntr_values_are_those_of_srvr(server):

@@ -15,6 +15,7 @@ pub struct Agreement {
     /// Since when a difference has been waiting for a majority.
     disputed_since: Option<u64>,
     alarm: Option<Difference>,
+    mismatches: u64,
 }
 
 /// This member's state is not that of the others.
@@ -37,12 +38,19 @@ impl Agreement {
             told: BTreeMap::new(),
             disputed_since: None,
             alarm: None,
+            mismatches: 0,
         }
     }
 
     /// Entries were applied here.
     pub fn applied(&mut self, samples: &[(u64, u64)]) {
-        self.own.extend(samples.iter().copied());
+        for (index, own) in samples {
+            if let Some(told) = self.told.get(index) {
+                let differ = told.values().filter(|other| *other != own);
+                self.mismatches += differ.count() as u64;
+            }
+            self.own.insert(*index, *own);
+        }
         if self.own.len() > 2 * SAMPLES
             && let Some((newest, _)) = self.own.last_key_value()
         {
@@ -64,6 +72,12 @@ impl Agreement {
     /// The alarm, if there is one.
     pub fn difference(&self) -> Option<Difference> {
         self.alarm
+    }
+
+    /// How often a digest of another member was another one than this member's of the same entry, whoever
+    /// of the two is right.
+    pub fn mismatches(&self) -> u64 {
+        self.mismatches
     }
 
     /// The newest entry that was applied here, and its digest.
@@ -93,7 +107,11 @@ impl Agreement {
     /// Another member has told its samples.
     pub fn told(&mut self, peer: u64, samples: &[(u64, u64)]) {
         for (index, digest) in samples {
-            self.told.entry(*index).or_default().insert(peer, *digest);
+            let known = self.told.entry(*index).or_default().insert(peer, *digest);
+            let differs = self.own.get(index).is_some_and(|own| own != digest);
+            if differs && known != Some(*digest) {
+                self.mismatches += 1;
+            }
         }
         while self.told.len() > SAMPLES {
             self.told.pop_first();
@@ -213,6 +231,21 @@ mod tests {
         }
         assert!(follower.check(&MEMBERS, Some(2), DISPUTE_TICKS).is_some());
         assert_eq!(leader.check(&MEMBERS, Some(2), DISPUTE_TICKS), None);
+    }
+
+    #[test]
+    fn each_difference_is_counted_once() {
+        let mut agreement = of(1);
+        agreement.told(2, &[(10, 100)]);
+        assert_eq!(agreement.mismatches(), 0);
+        for _ in 0..3 {
+            agreement.told(3, &[(10, 101), (11, 7)]);
+        }
+        assert_eq!(agreement.mismatches(), 1);
+        agreement.applied(&[(11, 8)]);
+        assert_eq!(agreement.mismatches(), 2);
+        agreement.restart();
+        assert_eq!(agreement.mismatches(), 2);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct EnsembleView {
     pub peers: Vec<PeerReport>,
     /// Requests to `sync` that wait for a round through the leader.
     pub pending_syncs: u64,
+    /// Differences between digests of this member and of others that it has seen.
+    pub digest_mismatches: u64,
 }
 
 /// Why a member does not serve, although there may be a quorum.
@@ -72,6 +74,7 @@ impl EnsembleView {
         self.peers = member.peers();
         self.peers.retain(|peer| peer.id != status.id);
         self.pending_syncs = member.pending_barriers() as u64;
+        self.digest_mismatches = member.digest_mismatches();
     }
 }
 

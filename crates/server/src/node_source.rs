@@ -10,8 +10,8 @@ use quenda_tree::ensemble::PeerAddress;
 use crate::clock::wall_ms;
 use crate::ensemble_view::{is_connected, is_synced};
 use crate::four_letter::{
-    ConnectionView, DirectorySizes, Ensemble, Leading, Mode, Process, SessionExpiry, SessionView,
-    Settings, Source, State, Traffic, WatchSummary,
+    ConnectionView, DirectorySizes, Ensemble, Leading, Metrics, Mode, Process, SessionExpiry,
+    SessionView, Settings, Source, State, Traffic, WatchSummary,
 };
 use crate::limits::ASK_PATIENCE;
 use crate::member_status;
@@ -236,6 +236,11 @@ impl Source for NodeSource<'_> {
                 (path, connections.into_iter().filter_map(session).collect())
             })
             .collect()
+    }
+
+    fn metrics(&self, metrics: &mut Metrics) {
+        let mismatches = self.shared.ensemble.read().digest_mismatches;
+        metrics.count("digest_mismatches_count", mismatches);
     }
 
     fn reset_server_figures(&self) {

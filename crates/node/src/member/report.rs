@@ -55,6 +55,11 @@ impl Member {
         self.agreement.difference()
     }
 
+    /// How many differences between this member's digests and those of the others were seen since it started.
+    pub fn digest_mismatches(&self) -> u64 {
+        self.agreement.mismatches()
+    }
+
     /// How many connections of this member wait for a barrier.
     pub fn pending_barriers(&self) -> usize {
         self.barriers.connections()

@@ -40,6 +40,10 @@ fn a_follower_that_differs_stops_to_serve_and_the_others_go_on() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
     let (leader, wrong) = (cluster.leader(), cluster.follower());
     write(&mut cluster, leader, 3);
+    cluster.run_for(3000);
+    for host in cluster.hosts.values() {
+        assert_eq!(host.member.digest_mismatches(), 0);
+    }
     corrupt(&mut cluster.host(wrong).tree);
     write(&mut cluster, leader, 3);
     cluster.until("it knows", |cluster| {
@@ -49,6 +53,7 @@ fn a_follower_that_differs_stops_to_serve_and_the_others_go_on() {
     cluster.run_for(5000);
     for host in cluster.hosts.values() {
         assert_eq!(host.member.service() == Service::Alarmed, host.id == wrong);
+        assert!(host.member.digest_mismatches() > 0, "member {}", host.id);
     }
     // It does not lead, but it still votes.
     cluster.kill(leader);
