@@ -36,7 +36,9 @@ pub fn role(member: u64, ensemble: Option<&Ensemble>, view: &EnsembleView) -> Ro
         .is_some_and(|server| server.observer);
     let votes = [&view.membership.voters, &view.membership.outgoing_voters];
     let votes = votes.into_iter().any(|voters| voters.contains(&member));
-    if view.membership.voters.is_empty() {
+    if view.trouble == Some(Trouble::Removed) {
+        Role::Removed
+    } else if view.membership.voters.is_empty() {
         Role::Waiting
     } else if view.leads_since_ms.is_some() {
         Role::Leader
@@ -197,5 +199,9 @@ mod tests {
         view.campaigning = false;
         view.leads_since_ms = Some(5);
         assert_eq!(part(1, &view), Role::Leader);
+        view.leads_since_ms = None;
+        view.leader = None;
+        view.trouble = Some(Trouble::Removed);
+        assert_eq!(part(4, &view), Role::Removed);
     }
 }

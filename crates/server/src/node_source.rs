@@ -51,7 +51,9 @@ impl Source for NodeSource<'_> {
             _ if self.shared.service() == ServiceMode::ReadOnly => Mode::ReadOnly,
             Role::Leader => Mode::Leader,
             Role::Observer => Mode::Observer,
-            Role::Follower | Role::Joining | Role::Candidate | Role::Waiting => Mode::Follower,
+            Role::Follower | Role::Joining | Role::Candidate | Role::Waiting | Role::Removed => {
+                Mode::Follower
+            }
         }
     }
 

@@ -82,6 +82,8 @@ pub enum Role {
     Candidate,
     /// Waits for others to found the ensemble with, or to be taken in.
     Waiting,
+    /// Was taken out of the ensemble.
+    Removed,
 }
 
 /// Who is served.

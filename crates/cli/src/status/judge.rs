@@ -138,10 +138,14 @@ fn look_at(row: &Row, cluster: Option<&String>, findings: &mut Findings) {
         ),
         Role::Joining => add("does not vote yet: it is catching up".to_owned()),
         Role::Candidate => add("looks for a leader".to_owned()),
+        // Its service says it.
+        Role::Removed => {}
         Role::Standalone | Role::Leader | Role::Follower | Role::Observer => {}
     }
     match status.service {
         Service::Serving => {}
+        // It has nothing to serve.
+        Service::NoQuorum if status.role == Role::Waiting => {}
         Service::ReadOnly => add("has no quorum and serves reads alone".to_owned()),
         Service::NoQuorum => add("does not serve clients".to_owned()),
         Service::Removed => add("was taken out of the ensemble; stop it".to_owned()),

@@ -228,7 +228,7 @@ fn what_is_wrong_with_a_member_is_said() {
         assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
         report.problems[0].clone()
     };
-    let cases: [(Change, &str); 8] = [
+    let cases: [(Change, &str); 10] = [
         (
             |status| status.cluster = Some("0xd".to_owned()),
             "belongs to another cluster, 0xd",
@@ -236,6 +236,21 @@ fn what_is_wrong_with_a_member_is_said() {
         (|status| status.role = Role::Joining, "does not vote yet"),
         (|status| status.service = Service::ReadOnly, "has no quorum"),
         (|status| status.service = Service::Removed, "was taken out"),
+        (
+            |status| {
+                status.role = Role::Removed;
+                status.service = Service::Removed;
+            },
+            "was taken out",
+        ),
+        (
+            |status| {
+                status.role = Role::Waiting;
+                status.service = Service::NoQuorum;
+                status.cluster = None;
+            },
+            "is in no ensemble yet",
+        ),
         (
             |status| status.service = Service::Alarmed,
             "state that differs",
