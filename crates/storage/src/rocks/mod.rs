@@ -71,7 +71,8 @@ struct CheckpointState {
 }
 
 impl RocksStore {
-    /// Whether there is a store to be opened, or [`RocksStore::open`] would create one.
+    /// Whether there is a store to be opened, or [`RocksStore::open`] would create one. Where it would refuse to,
+    /// because of data of Apache ZooKeeper, this says so at once.
     ///
     /// # Errors
     /// See [`OpenError`].

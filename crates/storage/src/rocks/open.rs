@@ -109,6 +109,7 @@ fn names(place: Place<'_>) -> Result<Vec<String>, OpenError> {
 pub(super) fn exists(options: &OpenOptions) -> Result<bool, OpenError> {
     let place = Place::active(options)?;
     if !check_database(place)? {
+        owner::check_unclaimed(options)?;
         return Ok(false);
     }
     if is_half_created(place)? {

@@ -49,6 +49,14 @@ pub(super) fn check(options: &OpenOptions, exists: bool) -> Result<(), OpenError
     }
 }
 
+/// Checks a directory without a store: unless a member has claimed it, nothing may be there that is another server's.
+pub(super) fn check_unclaimed(options: &OpenOptions) -> Result<(), OpenError> {
+    match owner_of(options, &options.directory)? {
+        Some(_) => Ok(()),
+        None => refuse_zookeeper(options),
+    }
+}
+
 /// Whoever starts on a ZooKeeper's directory expects its znodes.
 fn refuse_zookeeper(options: &OpenOptions) -> Result<(), OpenError> {
     let is_data = |name: &String| name.starts_with("snapshot.") || name.starts_with("log.");

@@ -93,6 +93,8 @@ fn the_data_of_a_zookeeper_is_left_alone() {
             let place = options.log_directory.as_ref().unwrap_or(&options.directory);
             fs::create_dir_all(place.join("version-2")).unwrap();
             fs::write(place.join("version-2").join(file), b"ZKSN").unwrap();
+            let error = RocksStore::exists(&options).expect_err("refused before it is opened");
+            assert!(matches!(error, OpenError::ZooKeeper { .. }), "{error}");
             let error = RocksStore::open(options.clone()).err().expect("refused");
             assert!(matches!(error, OpenError::ZooKeeper { .. }), "{error}");
             assert!(error.to_string().contains("move version-2 away"), "{error}");
