@@ -12,6 +12,7 @@ mod work;
 use std::sync::Arc;
 use std::time::Instant;
 
+use quenda_consensus::limits::RETAINED_LOG_BYTES;
 use quenda_consensus::{SnapshotImage, StepError};
 use quenda_node::frame::PeerFrameError;
 use quenda_node::{Applier, Effects, EntryError, Install, Member};
@@ -60,6 +61,8 @@ pub struct Core {
     checkpointed: u64,
     /// Bytes of log that the last cut has left in memory: more than usual while a member lags.
     window_left: u64,
+    /// Bytes of log that stay behind a checkpoint for members that lag.
+    log_retained: u64,
     /// A snapshot that waits for the log writer and the checkpointer to be idle. Nothing else is done
     /// meanwhile.
     installing: Option<Install>,
@@ -101,6 +104,7 @@ impl Core {
             due: Due::starting(now, &shared.config),
             checkpointed,
             window_left: 0,
+            log_retained: RETAINED_LOG_BYTES,
             installing: None,
             lost_entries: Calm::every(LOST_ENTRIES_REPORT),
             said: Said::default(),

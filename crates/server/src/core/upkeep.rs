@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use quenda_consensus::limits::RETAINED_LOG_BYTES;
 use quenda_frontend::{CloseReason, ServiceMode};
 use quenda_node::limits::TICK_MS;
 use quenda_node::{PeerState, Service};
@@ -206,17 +205,9 @@ impl Core {
 
     /// Everything up to this index is in a durable checkpoint: the log below it can go.
     pub(super) fn cut_log(&mut self, index: u64) {
-        let through = self.member.compact(index, self.log_retained());
+        let through = self.member.compact(index, self.log_retained);
         self.window_left = self.member.status().window_bytes;
         self.checkpointer.cut_log(through);
-    }
-
-    /// Bytes of log that stay behind a checkpoint for members that lag.
-    fn log_retained(&self) -> u64 {
-        match self.member.membership().voters.len() {
-            1 => 0,
-            _ => RETAINED_LOG_BYTES,
-        }
     }
 
     pub(super) fn checkpoint_if_due(&mut self) {
@@ -228,7 +219,7 @@ impl Core {
         let status = self.member.status();
         let behind = status.applied > self.checkpointed;
         // A complete one copies the whole tree: while the store fails, not more often than it has to.
-        let log_max = self.window_left.max(self.log_retained()) + CHECKPOINT_LOG_BYTES;
+        let log_max = self.window_left.max(self.log_retained) + CHECKPOINT_LOG_BYTES;
         let early = (dirty >= CHECKPOINT_BYTES || status.window_bytes >= log_max)
             && !self.shared.is_checkpoint_lost();
         let due = behind && (early || now >= self.due.checkpoint);

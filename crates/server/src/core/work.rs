@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::RwLockWriteGuard;
+use quenda_consensus::limits::RETAINED_LOG_BYTES;
 use quenda_consensus::{EntryKind, LogEntry};
 use quenda_frontend::{CloseReason, ConnectionId};
 use quenda_node::{EntryError, Fetch, Install, Outgoing, Work};
@@ -120,12 +121,13 @@ impl Core {
     }
 
     /// What depends on how many members there are.
-    pub(super) fn follow_membership(&self) {
+    pub(super) fn follow_membership(&mut self) {
         let membership = self.member.membership();
         let alone = membership.voters == [self.shared.member]
             && membership.outgoing_voters.is_empty()
             && membership.learners.is_empty();
         self.shared.set_with_barriers(!alone);
+        self.log_retained = if alone { 0 } else { RETAINED_LOG_BYTES };
     }
 
     fn pass_barriers(&self, connections: &[u64]) {
