@@ -116,6 +116,9 @@ pub const PEER_DIAL_PAUSE_MIN: Duration = Duration::from_millis(50);
 /// The longest pause between two dials of a peer.
 pub const PEER_DIAL_PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// The pause before a quorum port that the configuration gives this member, and that cannot be opened, is tried again.
+pub const QUORUM_PORT_RETRY: Duration = Duration::from_secs(2);
+
 /// Silence of our own on a peer's connection after which a ping is sent.
 pub const PEER_PING_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -1,6 +1,6 @@
 //! The other members as the core thread reaches them: who they are follows the replicated configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,9 +9,10 @@ use quenda_storage::Store;
 use quenda_tree::Tree;
 use quenda_tree::ensemble::{Ensemble, Server};
 
+use crate::config::{ServerConfig, quorum_listen};
 use crate::image_store::ImageStore;
 use crate::inbox::PeerNews;
-use crate::peers::{Delivery, Facts, Identity, PeerEvents, Peers};
+use crate::peers::{Delivery, Facts, Identity, Own, PeerEvents, Peers};
 use crate::shared::Shared;
 
 /// Host and port of one way to a member.
@@ -29,10 +30,14 @@ struct Links {
     identity: Arc<Identity>,
     /// What the configuration file says of the members.
     configured: Vec<Server>,
+    /// Where it says that this member listens for the others.
+    listen: Vec<Own>,
     /// Whether the addresses of the file go before the replicated ones: where nobody may change those.
     file_first: bool,
     /// Cluster and configuration version that are in effect.
     followed: (Option<u64>, Option<i64>),
+    /// The quorum ports that the replicated configuration gave this member last.
+    own_ports: Option<BTreeSet<u16>>,
 }
 
 impl Neighbours {
@@ -41,23 +46,23 @@ impl Neighbours {
         Neighbours { links: None }
     }
 
-    /// Those that `peers` connects with; the configuration file names `configured`.
+    /// Those that `peers` connects with; the configuration file names them.
     pub fn new(
-        member: u64,
+        config: &ServerConfig,
         peers: Arc<Peers>,
         images: Arc<ImageStore>,
         identity: Arc<Identity>,
-        configured: Vec<Server>,
-        reconfig_enabled: bool,
     ) -> Neighbours {
         let links = Links {
-            member,
+            member: config.my_id,
             peers,
             images,
             identity,
-            configured,
-            file_first: !reconfig_enabled,
+            configured: config.ensemble.clone(),
+            listen: config.quorum_listen.clone(),
+            file_first: !config.reconfig_enabled,
             followed: (None, None),
+            own_ports: None,
         };
         links.dial(None);
         Neighbours { links: Some(links) }
@@ -81,6 +86,7 @@ impl Neighbours {
             });
         }
         links.dial(ensemble);
+        links.follow_own_ports(ensemble);
     }
 
     /// Tells the others what this member is, as long as it belongs to no cluster.
@@ -150,6 +156,26 @@ impl Links {
         }
         members.remove(&self.member);
         self.peers.set_members(members.into_iter().collect());
+    }
+
+    /// Listens on the quorum ports that the replicated configuration gives this member. Those of the file stay open
+    /// until a later configuration gives others: a translated address may lead there.
+    fn follow_own_ports(&mut self, ensemble: Option<&Ensemble>) {
+        let own = ensemble.and_then(|ensemble| ensemble.server(self.member));
+        let Some(own) = own.filter(|_| !self.file_first) else {
+            return;
+        };
+        let on_all = self.listen.iter().any(|(host, _)| host.is_none());
+        let mut wanted = quorum_listen(own, on_all);
+        let ports: BTreeSet<u16> = wanted.iter().map(|(_, port)| *port).collect();
+        let before = self.own_ports.replace(ports);
+        if before == self.own_ports {
+            return;
+        }
+        if before.is_none() {
+            wanted.extend(self.listen.iter().cloned());
+        }
+        self.peers.move_to(wanted);
     }
 }
 

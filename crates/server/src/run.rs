@@ -153,8 +153,7 @@ async fn open_port(config: &ServerConfig) -> Result<Option<TcpListener>, ServeEr
 fn open_quorum_port(config: &ServerConfig) -> Result<Vec<QuorumListener>, ServeError> {
     let mut listeners = Vec::new();
     for (host, port) in &config.quorum_listen {
-        let own = [(host.clone().unwrap_or_default(), *port)];
-        let opened = peers::listen(&own, host.is_none(), &SystemResolver);
+        let opened = peers::listen(&[(host.clone(), *port)], &SystemResolver);
         listeners.extend(opened.map_err(|cause| ServeError::Listen {
             address: format!("{}:{port}", host.as_deref().unwrap_or("*")),
             cause,
@@ -400,16 +399,7 @@ fn link(
         resolver: Arc::new(SystemResolver),
     };
     let peers = Arc::new(Peers::start(setup, runtime)?);
-    let servers = config.ensemble.clone();
-    let reconfig_enabled = config.reconfig_enabled;
-    Ok(Neighbours::new(
-        config.my_id,
-        peers,
-        images,
-        identity,
-        servers,
-        reconfig_enabled,
-    ))
+    Ok(Neighbours::new(config, peers, images, identity))
 }
 
 /// The core thread from its first step: what to start from, the store, the member.

@@ -65,6 +65,22 @@ fn ids(config: &ServerConfig) -> Vec<(u64, bool)> {
 }
 
 #[test]
+fn of_two_lines_for_one_member_the_later_counts_and_both_are_named() {
+    let text = format!("{LIMITS}{THREE}server.2=zoo4:2888:3888;2181\n");
+    let config = accepted(2, &text);
+    assert_eq!(config.quorum_listen, [(Some("zoo4".to_owned()), 2888)]);
+    assert_eq!(
+        warnings(2, &text),
+        [
+            "two lines for one member: server.2=zoo2:2888:3888;2181 has no effect, the later \
+             server.2=zoo4:2888:3888;2181 counts"
+        ]
+    );
+    let same = format!("{LIMITS}{THREE}server.2=zoo2:2888:3888;2181\n");
+    assert_eq!(warnings(2, &same), [""; 0], "it says the same twice");
+}
+
+#[test]
 fn several_lines_make_an_ensemble() {
     let text = format!("{LIMITS}server.10=zoo10:2888:3888:observer;2181\n{THREE}");
     let config = accepted(2, &text);

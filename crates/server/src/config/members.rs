@@ -166,7 +166,8 @@ fn remark_peer_type(reader: &mut Reader<'_>, of_the_key: Option<bool>, of_the_li
     }
 }
 
-fn quorum_listen(own: &Server, on_all: bool) -> Vec<(Option<String>, u16)> {
+/// Where the member of this line listens for the others: on its hosts, or on all addresses (`None`).
+pub(crate) fn quorum_listen(own: &Server, on_all: bool) -> Vec<(Option<String>, u16)> {
     let addresses = own.addresses.iter();
     let mut listen: Vec<_> = addresses
         .map(|address| {

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use quenda_tree::ensemble::Server;
 
+pub(crate) use members::quorum_listen;
 pub use remark::{ConfigError, Level, Remark};
 pub use settings::Environment;
 
@@ -178,7 +179,7 @@ impl ServerConfig {
                 .for_each(|&(name, value)| settings.set(name, value)),
         }
         if let Some(path) = settings.get("dynamicConfigFile").map(PathBuf::from) {
-            settings.add_dynamic_file(&path)?;
+            settings.add_dynamic_file(&path, &mut remarks)?;
         }
         settings.add_properties(&environment.properties());
         settings.add_options(&overrides.properties, &mut remarks);

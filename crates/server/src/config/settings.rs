@@ -86,6 +86,7 @@ impl Settings {
         remarks: &mut Vec<Remark>,
     ) -> Result<(), ConfigError> {
         let pairs = read(path)?;
+        remark_repeated_members(&pairs, remarks);
         // A working spelling wins over the manual's, whichever stands last.
         let (proper, others): (Vec<_>, Vec<_>) = pairs
             .into_iter()
@@ -100,7 +101,11 @@ impl Settings {
     }
 
     /// Adds the members of a dynamic configuration file.
-    pub(super) fn add_dynamic_file(&mut self, path: &Path) -> Result<(), ConfigError> {
+    pub(super) fn add_dynamic_file(
+        &mut self,
+        path: &Path,
+        remarks: &mut Vec<Remark>,
+    ) -> Result<(), ConfigError> {
         const MEMBERS: [&str; 3] = ["server.", "group", "weight"];
         let is_member = |name: &str| MEMBERS.iter().any(|beginning| name.starts_with(beginning));
         if let Some(name) = self.values.keys().find(|name| is_member(name)) {
@@ -108,7 +113,9 @@ impl Settings {
                 "parameter: {name} must be in a separate dynamic config file"
             )));
         }
-        for (name, value) in read(path)? {
+        let pairs = read(path)?;
+        remark_repeated_members(&pairs, remarks);
+        for (name, value) in pairs {
             if name == "version" {
                 return Err(ConfigError::invalid(
                     "dynamic file shouldn't have version inside",
@@ -169,6 +176,20 @@ impl Settings {
             }
         }
         Ok(())
+    }
+}
+
+/// A line for the same member replaces the one before, as in any file of this format: that may be a slip in the number,
+/// and cost a member.
+fn remark_repeated_members(pairs: &[(String, String)], remarks: &mut Vec<Remark>) {
+    let mut lines: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, value) in pairs.iter().filter(|(name, _)| name.starts_with("server.")) {
+        let value = value.trim();
+        if let Some(before) = lines.insert(name, value).filter(|before| *before != value) {
+            remarks.push(Remark::warn(format!(
+                "two lines for one member: {name}={before} has no effect, the later {name}={value} counts"
+            )));
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use super::context::Context;
 use super::dialer::{DialError, Dialer};
 use super::frame::{FrameError, Kind};
 use super::handshake::Channel;
+use super::identity::Facts;
 use super::image_wire::{IMAGE_FRAME_MAX, Want, split_chunk};
 use super::images::{ImageError, ImageSink};
 use super::reader::Reader;
@@ -48,9 +49,11 @@ enum Break {
 }
 
 /// What is to be fetched, and how far it is.
-pub(super) struct Fetch {
-    pub(super) index: u64,
-    pub(super) dialer: Dialer,
+struct Fetch {
+    index: u64,
+    dialer: Dialer,
+    /// What the member that offers it says of itself.
+    offered_by: Option<Facts>,
     /// `None` only while a blocking call has it, and when that panicked.
     sink: Option<Box<dyn ImageSink>>,
     received: u64,
@@ -59,7 +62,8 @@ pub(super) struct Fetch {
 /// Fetches the image at `index`, which `manifest` describes.
 ///
 /// # Errors
-/// The image is gone, the store failed, or there was no progress for [`IMAGE_PATIENCE`].
+/// The image is gone, the store failed, the dialed server is of another cluster than the member that offers the image
+/// and is connected here, or there was no progress for [`IMAGE_PATIENCE`].
 pub(super) async fn fetch(
     index: u64,
     manifest: Bytes,
@@ -70,6 +74,7 @@ pub(super) async fn fetch(
     let sink = blocking(move || images.receive(&manifest)).await?;
     let fetch = Fetch {
         index,
+        offered_by: context.roster.facts(dialer.peer()),
         dialer,
         sink: Some(sink),
         received: 0,
@@ -111,7 +116,13 @@ impl Fetch {
         if self.missing()?.is_none() {
             return Ok(());
         }
-        let (mut stream, _) = self.dialer.dial(Channel::Image, context).await?;
+        let (mut stream, about) = self.dialer.dial(Channel::Image, context).await?;
+        if self
+            .offered_by
+            .is_some_and(|offered_by| !offered_by.may_talk_to(about.facts))
+        {
+            return Err(ImageError::Failed(other_server(self.dialer.peer())).into());
+        }
         self.pull(&mut stream).await
     }
 
@@ -206,6 +217,14 @@ async fn blocking<T: Send + 'static>(
             Err(ImageError::Failed(error.to_string()))
         }
     }
+}
+
+/// An empty member is in no cluster, and talks to whoever calls itself a member.
+fn other_server(peer: u64) -> String {
+    format!(
+        "the server at the address of member {peer} belongs to another cluster than the member {peer} that offers the \
+         snapshot; check the server lines of this member"
+    )
 }
 
 fn sink_lost() -> ImageError {

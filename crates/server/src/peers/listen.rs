@@ -11,23 +11,21 @@ use super::resolve::Resolve;
 /// Length of the accept queue.
 const BACKLOG: i32 = 128;
 
+/// Where to listen: a host, or all addresses, and a port.
+pub type Own = (Option<String>, u16);
+
 /// Opens the quorum ports of this member's own server line: on the addresses of its hosts, or on all addresses
-/// if `all` says so or a host has no address of this machine (behind a translated address, or known under
+/// if that is asked for or a host has no address of this machine (behind a translated address, or known under
 /// another name here).
 ///
 /// # Errors
 /// A port is taken, or the system gives no socket.
-pub fn listen(
-    own: &[(String, u16)],
-    all: bool,
-    resolver: &dyn Resolve,
-) -> io::Result<Vec<TcpListener>> {
+pub fn listen(own: &[Own], resolver: &dyn Resolve) -> io::Result<Vec<TcpListener>> {
     let mut listeners = Vec::new();
     for (host, port) in own {
-        let found = if all {
-            Vec::new()
-        } else {
-            on_host(host, *port, resolver)?
+        let found = match host {
+            None => Vec::new(),
+            Some(host) => on_host(host, *port, resolver)?,
         };
         if found.is_empty() {
             listeners.extend(on_all(*port)?);
@@ -108,16 +106,19 @@ mod tests {
     use super::super::resolve::SystemResolver;
     use super::*;
 
-    fn addresses(own: &[(String, u16)], all: bool) -> Vec<SocketAddr> {
-        let listeners = listen(own, all, &SystemResolver).expect("listen");
+    fn on(host: &str, port: u16) -> Own {
+        (Some(host.to_owned()), port)
+    }
+
+    fn addresses(own: &[Own]) -> Vec<SocketAddr> {
+        let listeners = listen(own, &SystemResolver).expect("listen");
         let addresses = listeners.iter().map(TcpListener::local_addr);
         addresses.collect::<Result<_, _>>().expect("addresses")
     }
 
     #[test]
     fn the_own_host_is_listened_on() {
-        let own = [("127.0.0.1".to_owned(), 0), ("127.0.0.2".to_owned(), 0)];
-        let bound = addresses(&own, false);
+        let bound = addresses(&[on("127.0.0.1", 0), on("127.0.0.2", 0)]);
         assert_eq!(bound.len(), 2);
         assert_eq!(bound[0].ip(), IpAddr::from([127, 0, 0, 1]));
         assert_eq!(bound[1].ip(), IpAddr::from([127, 0, 0, 2]));
@@ -125,18 +126,17 @@ mod tests {
 
     #[test]
     fn a_foreign_host_or_the_setting_means_all_addresses() {
-        let foreign = [("192.0.2.1".to_owned(), 0)];
-        assert!(addresses(&foreign, false)[0].ip().is_unspecified());
-        let own = [("127.0.0.1".to_owned(), 0)];
-        assert!(addresses(&own, true)[0].ip().is_unspecified());
+        for own in [on("192.0.2.1", 0), (None, 0)] {
+            assert!(addresses(&[own])[0].ip().is_unspecified());
+        }
     }
 
     #[test]
     fn a_port_that_is_taken_is_an_error() {
-        let first = listen(&[("127.0.0.1".to_owned(), 0)], false, &SystemResolver).expect("listen");
+        let first = listen(&[on("127.0.0.1", 0)], &SystemResolver).expect("listen");
         let port = first[0].local_addr().expect("address").port();
-        let error = listen(&[("127.0.0.1".to_owned(), port)], false, &SystemResolver)
-            .expect_err("the port is taken");
+        let error =
+            listen(&[on("127.0.0.1", port)], &SystemResolver).expect_err("the port is taken");
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 }

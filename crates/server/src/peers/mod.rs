@@ -22,6 +22,7 @@ mod image_wire;
 mod images;
 mod link;
 mod listen;
+mod listening;
 mod outbox;
 mod reader;
 mod resolve;
@@ -48,13 +49,14 @@ use tracing::{error, info, warn};
 pub use delivery::{Delivery, PeerEvents};
 pub use identity::{Facts, Identity, servers_hash};
 pub use images::{ImageError, ImageSink, Images};
-pub use listen::listen;
+pub use listen::{Own, listen};
 pub use resolve::{Resolve, SystemResolver};
 
 use crate::limits::{PEER_FRAME_MAX, PEER_STOP_PATIENCE};
 use complaints::About as Subject;
 use context::Context;
 use dialer::Dialer;
+use listening::Listening;
 
 /// What the transport is made of.
 pub struct Setup {
@@ -75,7 +77,7 @@ pub struct Peers {
     context: Arc<Context>,
     runtime: Handle,
     members: Mutex<HashMap<u64, Dialed>>,
-    listening: Mutex<CancellationToken>,
+    listening: Arc<Listening>,
     fetching: Mutex<CancellationToken>,
 }
 
@@ -107,30 +109,21 @@ impl Peers {
             context: Arc::new(context),
             runtime: runtime.clone(),
             members: Mutex::default(),
-            listening: Mutex::default(),
+            listening: Arc::default(),
             fetching: Mutex::default(),
         };
-        peers.listen_on(setup.listeners)?;
+        let _runtime = runtime.enter();
+        peers.listening.add(setup.listeners, &peers.context)?;
         Ok(peers)
     }
 
-    /// Accepts connections on these sockets from now on instead of those before.
-    ///
-    /// # Errors
-    /// The sockets cannot be used; those before are closed all the same.
-    pub fn listen_on(&self, listeners: Vec<TcpListener>) -> io::Result<()> {
-        let _runtime = self.runtime.enter();
-        let stop = self.context.closing.child_token();
-        let before = std::mem::replace(&mut *self.listening.lock(), stop.clone());
-        before.cancel();
-        for listener in listeners {
-            listener.set_nonblocking(true)?;
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            let context = Arc::clone(&self.context);
-            let accepting = acceptor::accept(listener, context, stop.clone());
-            self.context.tasks.spawn(accepting);
-        }
-        Ok(())
+    /// Accepts connections on these ports from now on, and on no others: those that are not open yet are opened, and
+    /// only when that was possible the others are closed. Connections that are open stay.
+    pub fn move_to(&self, wanted: Vec<Own>) {
+        let token = self.listening.begin_move(&self.context);
+        let (listening, context) = (Arc::clone(&self.listening), Arc::clone(&self.context));
+        let moving = async move { listening.move_to(wanted, &context, token).await };
+        self.context.tasks.spawn_on(moving, &self.runtime);
     }
 
     /// Dials these members from now on, by id, under these names and quorum ports; this member itself is left

@@ -284,6 +284,14 @@ impl Roster {
         std::mem::replace(&mut peer.facts, facts) != facts
     }
 
+    /// What a peer with an open connection says of itself.
+    pub(super) fn facts(&self, peer: u64) -> Option<Facts> {
+        let state = self.state.lock();
+        let peer = state.peers.get(&peer);
+        peer.filter(|peer| peer.is_connected())
+            .map(|peer| peer.facts)
+    }
+
     /// The peers with an open connection, by id.
     pub(super) fn seen(&self) -> Vec<(u64, PeerState, u64)> {
         let state = self.state.lock();

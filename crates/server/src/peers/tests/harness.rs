@@ -152,8 +152,8 @@ impl Plan {
     }
 
     pub fn start(self) -> Member {
-        let own = [("127.0.0.1".to_owned(), self.port)];
-        let listeners = listen(&own, false, &SystemResolver).expect("a port");
+        let own = [(Some("127.0.0.1".to_owned()), self.port)];
+        let listeners = listen(&own, &SystemResolver).expect("a port");
         self.start_on(listeners)
     }
 

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use quenda_node::PeerState;
 use tokio::sync::Semaphore;
 
-use super::super::{ImageError, ImageSink, Images};
-use super::harness::{Event, Member, Plan, until};
+use super::super::{Facts, ImageError, ImageSink, Images};
+use super::harness::{CLUSTER, Event, Member, Plan, member_of, until};
 use super::proxy::Proxy;
 use crate::limits::IMAGE_CHUNK_BYTES;
 
@@ -237,6 +238,38 @@ async fn a_file_that_is_too_short_is_told() {
     pair.shelf.shorten(3);
     pair.receiver.peers.fetch(1, INDEX, manifest());
     pair.receiver.until_told(Event::Fetched(INDEX, false)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_is_fetched_from_the_cluster_that_offers_it() {
+    let shelf = Arc::new(Shelf::full());
+    let theirs = Plan {
+        images: Arc::clone(&shelf) as Arc<dyn Images>,
+        facts: member_of(CLUSTER + 1),
+        ..Plan::member(1)
+    };
+    let theirs = theirs.start();
+    let empty = Plan {
+        images: Arc::new(Shelf::default()),
+        facts: Facts {
+            cluster: 0,
+            state: PeerState::Joining,
+        },
+        ..Plan::member(2)
+    };
+    let empty = empty.start();
+    // The member of our cluster dials; our line for it leads to that of another one, which was started earlier.
+    let ours = Plan {
+        incarnation: 2,
+        ..Plan::member(1)
+    };
+    let ours = ours.start();
+    ours.dial(&[(2, empty.address)]);
+    empty.until_up(1).await;
+    empty.dial(&[(1, theirs.address)]);
+    empty.peers.fetch(1, INDEX, manifest());
+    empty.until_told(Event::Fetched(INDEX, false)).await;
+    assert_eq!(shelf.read.load(Ordering::SeqCst), 0, "nothing was read");
 }
 
 /// A source whose reads wait for a permit each.

@@ -4,6 +4,7 @@ mod exchange;
 mod founding;
 mod harness;
 mod images;
+mod moving;
 mod proxy;
 mod refusals;
 mod strangers;
