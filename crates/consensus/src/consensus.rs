@@ -71,6 +71,8 @@ pub struct SnapshotRequest {
 struct Outstanding {
     number: u64,
     writes: bool,
+    /// It belongs to a snapshot, which takes its time.
+    installs: bool,
     messages: Vec<Message>,
 }
 
@@ -422,7 +424,13 @@ impl Consensus {
             snapshot_wanted,
         };
         self.node.advance_append_async(raw);
-        messages.extend(self.hold(ready.number, ready.persist.is_some(), held));
+        self.outstanding.push_back(Outstanding {
+            number: ready.number,
+            writes: ready.persist.is_some(),
+            installs: ready.snapshot.is_some(),
+            messages: held,
+        });
+        messages.extend(self.release(|outstanding| !outstanding.writes));
         Some(Ready { messages, ..ready })
     }
 
@@ -540,6 +548,15 @@ impl Consensus {
         self.node.raft.has_pending_conf() || self.membership().is_joint()
     }
 
+    /// The number of the oldest batch that was handed out to be persisted and has not been reported. A
+    /// snapshot that is being installed is none.
+    pub fn oldest_write(&self) -> Option<u64> {
+        let oldest = self.outstanding.front();
+        oldest
+            .filter(|oldest| !oldest.installs)
+            .map(|oldest| oldest.number)
+    }
+
     /// Whether leadership is being handed over.
     pub fn is_transferring(&self) -> bool {
         self.node.raft.lead_transferee.is_some()
@@ -630,17 +647,7 @@ impl Consensus {
         })
     }
 
-    /// Keeps messages until everything up to this number is durable; gives them back at once if nothing
-    /// is outstanding.
-    fn hold(&mut self, number: u64, writes: bool, messages: Vec<Message>) -> Vec<Message> {
-        self.outstanding.push_back(Outstanding {
-            number,
-            writes,
-            messages,
-        });
-        self.release(|outstanding| !outstanding.writes)
-    }
-
+    /// Gives the messages that wait for nothing any more, in order: those in front that are `durable`.
     fn release(&mut self, durable: impl Fn(&Outstanding) -> bool) -> Vec<Message> {
         let mut messages = Vec::new();
         let mut last = None;

@@ -19,6 +19,16 @@ pub const PAUSE_MS: u64 = 250;
 /// reach their sessions then, and every session gets that time on top.
 pub const STALL_MS: u64 = 300;
 
+/// Milliseconds without a batch coming back from the disk although some are on their way, after which the
+/// disk counts as hanging: other voters do better then. Several times what a busy disk takes for a sync, and
+/// still less than the two thirds of 4 s after which a client with the shortest usual session timeout leaves a
+/// server that does not answer.
+pub const DISK_HANG_MS: u64 = 2500;
+
+/// Ticks between two attempts of a leader whose disk hangs to hand its office over: nothing is proposed during
+/// one, and it is given up after an election timeout.
+pub const HAND_OVER_TICKS: u64 = 20;
+
 /// Milliseconds after which a silent session that the member itself holds up is looked at again: its
 /// connection waits for the log and may be left unread meanwhile. Long enough for it to be read when the
 /// log has caught up.

@@ -15,6 +15,8 @@ pub struct Peer {
     pub state: Option<PeerState>,
     /// When the last frame came.
     pub heard_ms: Option<u64>,
+    /// When its last message of raft came.
+    pub answered_ms: Option<u64>,
     /// When its last report of sessions came.
     pub reported_ms: Option<u64>,
     /// Where it stands, as it said last.
@@ -54,6 +56,12 @@ impl Peers {
         heard.is_some_and(|heard| now_ms.saturating_sub(heard) <= LIVE_MS)
     }
 
+    /// Whether a member answers this leader: one whose disk hangs is heard, but makes no promise.
+    pub fn answers(&self, id: u64, now_ms: u64) -> bool {
+        let answered = self.get(id).and_then(|peer| peer.answered_ms);
+        answered.is_some_and(|answered| now_ms.saturating_sub(answered) <= LIVE_MS)
+    }
+
     /// Whether a member has no data, and waits to be fed.
     pub fn is_joining(&self, id: u64) -> bool {
         let state = self.get(id).and_then(|peer| peer.state);
@@ -73,6 +81,7 @@ impl Peers {
     pub fn excuse(&mut self, pause_ms: u64) {
         for peer in self.by_id.values_mut() {
             peer.heard_ms = peer.heard_ms.map(|heard| heard + pause_ms);
+            peer.answered_ms = peer.answered_ms.map(|answered| answered + pause_ms);
             peer.reported_ms = peer.reported_ms.map(|reported| reported + pause_ms);
         }
     }

@@ -118,7 +118,8 @@ pub struct Fetch {
 pub enum Service {
     /// It does.
     Serving,
-    /// It knows no leader, or has not caught up with it since it does.
+    /// It knows no leader, or has not caught up with it since it does; or its disk hangs, see
+    /// [`crate::Member::disk_hangs`].
     NoLeader,
     /// It is no longer part of the ensemble.
     Removed,

@@ -117,6 +117,19 @@ impl Member {
                 self.unsynced
                     .push_back((ready.number, ready.snapshot, batch));
             }
+            // What a snapshot needs to be installed is no write that could hang.
+            let writes = self
+                .unsynced
+                .iter()
+                .find(|(_, snapshot, _)| snapshot.is_none());
+            let first_installs = self
+                .unsynced
+                .front()
+                .is_some_and(|(_, image, _)| image.is_some());
+            let expected = writes
+                .filter(|_| !first_installs)
+                .map(|(number, ..)| *number);
+            assert_eq!(self.raft.oldest_write(), expected);
             self.outbox.extend(ready.messages);
             self.reads.extend(ready.reads);
             self.wanted.extend(ready.snapshot_wanted);

@@ -56,8 +56,10 @@ fn commits_only_what_is_durable_and_one_report_covers_earlier_batches() {
     }
     assert_eq!(member.unsynced.len(), 5, "five batches are outstanding");
     assert!(member.commands().is_empty(), "nothing is durable yet");
+    assert_eq!(member.raft.oldest_write(), Some(member.unsynced[0].0));
 
     member.sync(3);
+    assert_eq!(member.raft.oldest_write(), Some(member.unsynced[0].0));
     member.pump();
     assert_eq!(member.commands(), [[0], [1], [2]]);
     assert_eq!(member.state.applied, indices[2]);
@@ -68,6 +70,7 @@ fn commits_only_what_is_durable_and_one_report_covers_earlier_batches() {
     assert!(member.raft.on_persisted(late).is_empty());
     member.pump();
     assert_eq!(member.commands(), [[0], [1], [2], [3], [4]]);
+    assert_eq!(member.raft.oldest_write(), None);
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl Member {
     /// Asks for read indices on behalf of those who wait for barriers, the member itself among them.
     fn ask_barriers(&mut self) {
         let lacks_gate = !self.serving && self.has_cluster && self.views.current().is_some();
-        if lacks_gate && !self.barriers.has_gate() {
+        if lacks_gate && !self.disk.hangs && !self.barriers.has_gate() {
             self.barriers.wait(Waiter::Gate);
         }
         if let Some(context) = self.barriers.next()

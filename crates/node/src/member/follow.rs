@@ -38,7 +38,7 @@ impl Member {
         }
     }
 
-    fn stop_serving(&mut self) {
+    pub(super) fn stop_serving(&mut self) {
         self.serving = false;
         if !self.queue.is_empty() || !self.outstanding.is_empty() {
             self.abandon();
@@ -177,18 +177,27 @@ impl Member {
         if self.consensus.is_transferring() {
             return true;
         }
-        let peers = self.consensus.peers();
-        let heirs = peers.iter().filter(|peer| {
-            let live = self.peers.is_live(peer.id, self.now_ms);
-            peer.id != self.id && self.membership.voters.contains(&peer.id) && live
-        });
-        // The first of several that have as much.
-        let heir = heirs.max_by_key(|peer| (peer.matched, std::cmp::Reverse(peer.id)));
-        let heir = heir.map(|peer| peer.id);
+        let heir = self.heir(|_| true);
         if let Some(heir) = heir {
             self.consensus.transfer_leadership(heir);
         }
         heir.is_some()
+    }
+
+    /// The voter that has the most of the log, of those that are there and that `may` take office; rather one
+    /// that answers.
+    pub(super) fn heir(&self, may: impl Fn(u64) -> bool) -> Option<u64> {
+        let peers = self.consensus.peers();
+        let heirs = peers.iter().filter(|peer| {
+            let votes = self.membership.voters.contains(&peer.id);
+            peer.id != self.id && votes && self.is_there(peer.id) && may(peer.id)
+        });
+        // The first of several that have as much.
+        let heir = heirs.max_by_key(|peer| {
+            let answers = self.peers.answers(peer.id, self.now_ms);
+            (answers, peer.matched, std::cmp::Reverse(peer.id))
+        });
+        heir.map(|peer| peer.id)
     }
 }
 

@@ -2,6 +2,7 @@
 //! log, the leases of the sessions, and what is known of the other members.
 
 mod commands;
+mod disk;
 mod drive;
 mod follow;
 mod receive;
@@ -27,6 +28,7 @@ use crate::view::Views;
 use crate::work::{Founding, Outgoing, PeerState, Setup};
 
 use commands::Held;
+use disk::Disk;
 use follow::FastElection;
 use snapshots::Snapshots;
 
@@ -74,6 +76,8 @@ pub struct Member {
     /// The newest reconfiguration that was put into the log.
     reconfig_index: u64,
 
+    disk: Disk,
+
     // The others.
     peers: Peers,
     outbox: Vec<Outgoing>,
@@ -120,6 +124,7 @@ impl Member {
             progress: (0, setup.now_ms),
             reconfig_refused: false,
             reconfig_index: 0,
+            disk: Disk::default(),
             peers: Peers::default(),
             outbox: Vec::new(),
             agreement: Agreement::new(id),
@@ -136,9 +141,13 @@ impl Member {
     /// A member that needs nobody else's vote leads at once instead of after a timeout. Nothing happens on
     /// others.
     pub fn campaign(&mut self) {
-        if self.membership.voters == [self.id] && !self.membership.is_joint() {
+        if self.is_only_voter() {
             self.consensus.campaign();
         }
+    }
+
+    fn is_only_voter(&self) -> bool {
+        self.membership.voters == [self.id] && !self.membership.is_joint()
     }
 
     /// The era. What is in flight belongs to one; it ends with it.
@@ -275,7 +284,7 @@ impl Member {
             match waiter {
                 Waiter::Connection(connection) => self.passed.push(connection),
                 Waiter::Gate => {
-                    self.serving = self.views.current().is_some();
+                    self.serving = self.views.current().is_some() && !self.disk.hangs;
                     self.acknowledged_ms = self.now_ms;
                 }
             }

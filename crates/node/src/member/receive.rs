@@ -24,7 +24,10 @@ impl Member {
             Frame::Raft {
                 to_learner,
                 payload,
-            } => self.step(from, to_learner, payload)?,
+            } => {
+                peer.answered_ms = Some(now_ms);
+                self.step(from, to_learner, payload)?;
+            }
             Frame::SnapshotOffer { payload } => self.take_offer(from, payload)?,
             Frame::SnapshotResult { index, installed } => {
                 self.snapshot_ended(from, index, installed);

@@ -22,6 +22,12 @@ impl Member {
         }
     }
 
+    /// Whether this member lets go of its clients and of the leadership because its disk does not give back
+    /// what it was handed out to persist.
+    pub fn disk_hangs(&self) -> bool {
+        self.disk.hangs
+    }
+
     /// Whether this member leads and knows everything that was committed before it did.
     pub fn is_serving_leader(&self) -> bool {
         self.leading_since.is_some() && self.consensus.is_leader()

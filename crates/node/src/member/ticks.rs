@@ -24,13 +24,15 @@ impl Member {
         if gap_ms > PAUSE_MS || self.is_stalled() {
             self.tracker.extend_all(gap_ms);
         }
-        let passive = self.is_alarmed() || self.is_removed();
+        self.watch_disk(gap_ms > PAUSE_MS);
+        let passive = self.is_alarmed() || self.is_removed() || self.disk.hangs;
         self.consensus.set_passive(passive);
         self.consensus.tick();
         self.elect_fast();
         self.miss_leader();
         self.follow_view();
         self.miss_acknowledgements();
+        self.yield_to_disk();
         self.barriers.retry(self.tick);
         self.report_sessions();
         self.confess_failed_fetch();
@@ -185,7 +187,7 @@ impl Member {
                 let matched = known.map_or(0, |peer| peer.matched);
                 let votes = self.membership.votes(id);
                 Facts {
-                    live: self.is_there(id),
+                    live: self.is_there(id) && (!votes || self.peers.answers(id, self.now_ms)),
                     caught_up: matched > 0 && matched + CAUGHT_UP_ENTRIES >= commit,
                     wiped: self.peers.is_joining(id) && (votes || matched > 0),
                 }

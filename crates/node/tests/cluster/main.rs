@@ -1,6 +1,7 @@
 //! Whole clusters in one thread: messages, disks and time move only when a test says so.
 
 mod agreement;
+mod disks;
 mod elections;
 mod harness;
 mod host;
