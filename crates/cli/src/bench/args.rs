@@ -28,6 +28,8 @@ pub enum Workload {
     Watch,
     /// open --connections sessions and keep them idle for --duration
     Sessions,
+    /// as sessions, but each goes on at another of --hosts when its connection breaks; counts what became of them
+    Survive,
 }
 
 /// Measure a server: throughput, latency, processor time.
@@ -41,7 +43,7 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',', default_value = "127.0.0.1:2181")]
     pub hosts: Vec<String>,
 
-    /// Number of connections, each with a session of its own [default: 8; watch and sessions: 1000]
+    /// Number of connections, each with a session of its own [default: 8; watch, sessions, survive: 1000]
     #[arg(long)]
     pub connections: Option<usize>,
 
@@ -85,6 +87,14 @@ pub struct BenchArgs {
     #[arg(long = "session-timeout", default_value_t = 30.0)]
     pub session_timeout_s: f64,
 
+    /// Part of the sessions that own an ephemeral in the survive workload, 0 to 1
+    #[arg(long, default_value_t = 0.5)]
+    pub ephemerals: f64,
+
+    /// Each attempt to go on elsewhere waits a random part of this many seconds, as ZooKeeper's client does
+    #[arg(long = "reconnect-spread", default_value_t = 1.0)]
+    pub reconnect_spread_s: f64,
+
     /// Znode to work below; it must not exist [default: /quenda-bench-<session id>]
     #[arg(long)]
     pub root: Option<String>,
@@ -111,6 +121,9 @@ impl BenchArgs {
         if !(0.0..=1.0).contains(&self.read_ratio) {
             bail!("--read-ratio is between 0 and 1");
         }
+        if !(0.0..=1.0).contains(&self.ephemerals) {
+            bail!("--ephemerals is between 0 and 1");
+        }
         let least_one = [
             ("--connections", self.connections()),
             ("--depth", self.depth),
@@ -125,6 +138,7 @@ impl BenchArgs {
             ("--duration", self.duration),
             ("--warmup", self.warmup),
             ("--session-timeout", self.session_timeout_s),
+            ("--reconnect-spread", self.reconnect_spread_s),
         ];
         if let Some((name, _)) = seconds.iter().find(|(_, s)| !(0.0..=1e6).contains(s)) {
             bail!("{name} is a number of seconds from 0 to a million");
@@ -141,7 +155,7 @@ impl BenchArgs {
 
     pub fn connections(&self) -> usize {
         self.connections.unwrap_or(match self.workload {
-            Workload::Watch | Workload::Sessions => 1000,
+            Workload::Watch | Workload::Sessions | Workload::Survive => 1000,
             _ => 8,
         })
     }

@@ -1,8 +1,8 @@
 //! `quenda bench`: load against any server that speaks the ZooKeeper protocol.
 //!
 //! The load loop works on the raw connection and costs well under a microsecond a request, so that a
-//! server on the same machine gets the processor. All workloads but `watch` and `sessions` are closed
-//! loops: each connection keeps `--depth` requests in flight.
+//! server on the same machine gets the processor. All workloads but `watch`, `sessions` and `survive` are
+//! closed loops: each connection keeps `--depth` requests in flight.
 
 mod args;
 mod layout;
@@ -13,6 +13,7 @@ mod recorder;
 mod report;
 mod requests;
 mod sessions;
+mod survive;
 mod watch;
 
 pub use args::BenchArgs;
@@ -32,6 +33,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
     let report = match args.workload {
         Workload::Watch => watch::run(&args)?,
         Workload::Sessions => sessions::run(&args)?,
+        Workload::Survive => survive::run(&args)?,
         Workload::Get
         | Workload::Exists
         | Workload::Children

@@ -114,5 +114,6 @@ pub fn report(
         each_second,
         client_cpu_seconds: after.client_cpu - before.client_cpu,
         server,
+        survival: None,
     }
 }

@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::args::BenchArgs;
+use super::survive::Survival;
 
 /// Latencies in microseconds.
 #[derive(Debug, Clone, Serialize)]
@@ -64,6 +65,9 @@ pub struct Report {
     pub each_second: Vec<u64>,
     pub client_cpu_seconds: f64,
     pub server: Option<ServerUse>,
+    /// Of the survive workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survival: Option<Survival>,
 }
 
 impl Report {
@@ -71,8 +75,7 @@ impl Report {
         if self.errors.is_empty() {
             return "no errors".to_owned();
         }
-        let each = self.errors.iter().map(|(why, n)| format!("{n} × {why}"));
-        each.collect::<Vec<_>>().join("; ")
+        counts_in_words(&self.errors)
     }
 
     pub fn in_words(&self) -> String {
@@ -116,6 +119,9 @@ impl Report {
                 server.resident_bytes_at_end as f64 / 1_048_576.0
             )?;
         }
+        if let Some(survival) = &self.survival {
+            write_survival(text, survival, &self.each_second)?;
+        }
         writeln!(
             text,
             "client: {:.2} s of processor time",
@@ -123,4 +129,25 @@ impl Report {
         )?;
         writeln!(text, "{}", self.errors_in_words())
     }
+}
+
+fn counts_in_words(counts: &BTreeMap<String, u64>) -> String {
+    let each = counts.iter().map(|(why, n)| format!("{n} × {why}"));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+fn write_survival(text: &mut String, found: &Survival, moves: &[u64]) -> std::fmt::Result {
+    writeln!(
+        text,
+        "sessions: {} opened, {} alive at the end, {} expired, {} without their ephemeral, {} without a connection",
+        found.opened, found.alive, found.expired, found.without_ephemeral, found.without_connection
+    )?;
+    let most = moves.iter().max().copied().unwrap_or_default();
+    writeln!(text, "moves: {}, at most {most} a second", found.moves)?;
+    for (what, counts) in [("breaks", &found.breaks), ("refusals", &found.refusals)] {
+        if !counts.is_empty() {
+            writeln!(text, "{what}: {}", counts_in_words(counts))?;
+        }
+    }
+    Ok(())
 }

@@ -84,7 +84,7 @@ impl Requests {
             Workload::Create => self.create(),
             Workload::Multi => self.multi(),
             Workload::Mixed => self.mixed(),
-            Workload::Set | Workload::Watch | Workload::Sessions => self.set(),
+            Workload::Set | Workload::Watch | Workload::Sessions | Workload::Survive => self.set(),
         }
     }
 
