@@ -48,6 +48,8 @@ pub struct Counters {
     pub leaders: u64,
     /// Stores that were lost.
     pub wipes: u64,
+    /// Disks that stood still.
+    pub hangs: u64,
 }
 
 impl Counters {
@@ -67,6 +69,7 @@ impl Counters {
         self.reconfigs += other.reconfigs;
         self.leaders += other.leaders;
         self.wipes += other.wipes;
+        self.hangs += other.hangs;
     }
 }
 

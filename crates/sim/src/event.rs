@@ -69,6 +69,14 @@ impl Event {
         }
     }
 
+    /// Whether it waits for the disk of its member.
+    pub fn is_sync(&self) -> bool {
+        matches!(
+            self,
+            Event::LogWritten(..) | Event::CheckpointWritten(..) | Event::Installed(..)
+        )
+    }
+
     /// Numbers for the trace.
     pub fn numbers(&self) -> [u64; 4] {
         match self {

@@ -66,6 +66,13 @@ pub enum Fault {
         /// For how long.
         time: Micros,
     },
+    /// What is being synced, and whatever comes behind it, becomes durable only when this is over.
+    HangingDisk {
+        /// Who.
+        target: Target,
+        /// For how long.
+        time: Micros,
+    },
     /// The disk has no room for growth.
     FullDisk {
         /// Who.
@@ -141,7 +148,13 @@ pub fn draw(plan: &Plan, rng: &mut Rng) -> Vec<(Micros, Fault)> {
             Some(fault) => faults.push((at, fault)),
             None => {}
         }
-        at += rng.between(plan.gap / 2, plan.gap * 3 / 2);
+        let rest = faults
+            .last()
+            .map_or(0, |(_, fault)| match (plan.hangs, fault) {
+                (true, Fault::HangingDisk { time, .. }) => *time,
+                _ => 0,
+            });
+        at += rest + rng.between(plan.gap / 2, plan.gap * 3 / 2);
     }
     faults
 }
@@ -149,7 +162,8 @@ pub fn draw(plan: &Plan, rng: &mut Rng) -> Vec<(Micros, Fault)> {
 fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
     let mix = &plan.mix;
     let hosts: Vec<u64> = plan.hosts().collect();
-    let target = match (plan.victim, rng.percent(45)) {
+    let leader = if plan.hangs { 70 } else { 45 };
+    let target = match (plan.victim, rng.percent(leader)) {
         (Some(victim), _) => Target::Member(victim),
         (None, true) => Target::Leader,
         (None, false) => Target::Member(*rng.pick(&hosts)),
@@ -157,7 +171,9 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
     let short = plan.gentle;
     let time = match short {
         true => rng.between(100, 900) * MS,
-        false if plan.victim.is_some() => *rng.pick(&[200, 700, 1_500, 4_000, 14_000]) * MS,
+        false if plan.victim.is_some() || plan.hangs => {
+            *rng.pick(&[200, 700, 1_500, 4_000, 14_000]) * MS
+        }
         false => *rng.pick(&[200, 700, 1_500, 4_000]) * MS + rng.below(500 * MS),
     };
     let weights = [
@@ -176,6 +192,7 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
         mix.ambush,
         mix.full_disk,
         mix.reconfig,
+        mix.hanging_disk,
     ];
     let mut draw = rng.below(weights.iter().sum());
     let kind = weights.iter().position(|weight| {
@@ -238,7 +255,8 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
             time,
         },
         13 => Fault::FullDisk { target, time },
-        _ => Fault::Reconfig,
+        14 => Fault::Reconfig,
+        _ => Fault::HangingDisk { target, time },
     };
     Some(fault)
 }

@@ -67,6 +67,8 @@ pub struct FaultMix {
     pub ambush: u64,
     /// A disk without room.
     pub full_disk: u64,
+    /// A disk that stands still.
+    pub hanging_disk: u64,
     /// A change of the membership.
     pub reconfig: u64,
 }
@@ -106,6 +108,8 @@ pub struct Plan {
     pub gentle: bool,
     /// Faults meet this member alone: the others go on without it.
     pub victim: Option<u64>,
+    /// Disks hang, one at a time, and nothing else is wrong: nobody waits for long.
+    pub hangs: bool,
     /// Faults happen from the first moment on.
     pub early: bool,
     /// Time in which faults happen.
@@ -122,6 +126,8 @@ pub struct Plan {
     pub padding: u64,
     /// Mean time between two looks of a client.
     pub think: Micros,
+    /// How long what connections hand over waits for the core at most: it has other work to do.
+    pub core_delay: Micros,
 }
 
 impl Plan {
@@ -145,11 +151,18 @@ impl Plan {
             0
         };
         let victim = (!gentle && members >= 3 && rng.percent(20)).then(|| rng.between(1, members));
-        let quiet = gentle || victim.is_some();
+        let hangs = !gentle && victim.is_none() && members >= 3 && rng.percent(8);
+        let quiet = gentle || victim.is_some() || hangs;
         let (weather, mix) = if gentle {
             (Weather::fair(), gentle_mix())
         } else if victim.is_some() {
             (Weather::fair(), victim_mix())
+        } else if hangs {
+            let mix = FaultMix {
+                hanging_disk: 1,
+                ..FaultMix::default()
+            };
+            (Weather::fair(), mix)
         } else {
             let weather = weather(&mut rng);
             // Sometimes nothing but the weather is bad.
@@ -180,9 +193,10 @@ impl Plan {
             linearizable: rng.percent(12),
             gentle,
             victim,
+            hangs,
             early: !quiet && rng.percent(15),
-            chaos: rng.between(6, if victim.is_some() { 25 } else { 16 }) * SECOND,
-            gap: if gentle {
+            chaos: rng.between(6, if victim.is_some() || hangs { 25 } else { 16 }) * SECOND,
+            gap: if gentle || hangs {
                 4 * SECOND
             } else {
                 rng.between(300, 2_500) * MS
@@ -190,12 +204,14 @@ impl Plan {
             weather,
             mix,
             timeouts: match (gentle, victim) {
+                _ if hangs => (4_000, 12_000),
                 (_, Some(_)) => (8_000, 12_000),
                 (true, None) => (4_000, 8_000),
                 (false, None) => (1_500, 6_000),
             },
             padding: *rng.pick(&[0, 0, 50, 50, 2_000, 2_000, 40_000][..if quiet { 6 } else { 7 }]),
             think: rng.between(10, 70) * MS,
+            core_delay: *rng.pick(&[MS / 2, MS / 2, 5 * MS, 40 * MS]),
         }
     }
 
@@ -257,7 +273,7 @@ impl Plan {
             think: self.think,
             padding: self.padding,
             moves: if rng.percent(50) { 40 } else { 0 },
-            sleeps: if self.gentle || self.victim.is_some() {
+            sleeps: if self.gentle || self.victim.is_some() || self.hangs {
                 0
             } else {
                 30
@@ -307,6 +323,7 @@ fn gentle_mix() -> FaultMix {
         stop: 4,
         kill: 4,
         blackout: 1,
+        hanging_disk: 1,
         wall_jump: 1,
         ..FaultMix::default()
     }
@@ -320,6 +337,7 @@ fn victim_mix() -> FaultMix {
         isolate: 8,
         cut: 6,
         slow_disk: 2,
+        hanging_disk: 3,
         wall_jump: 1,
         stop: 2,
         ..FaultMix::default()
@@ -343,6 +361,7 @@ fn mix(rng: &mut Rng, members: u64, spares: u64) -> FaultMix {
         flaps: some(3, 40),
         ambush: some(3, 40),
         full_disk: some(1, 20),
+        hanging_disk: some(3, 30),
         reconfig: if spares > 0 { some(4, 90) } else { 0 },
     }
 }

@@ -193,7 +193,7 @@ impl Host {
             && !process.inbox.is_empty()
         {
             process.core_planned = true;
-            let delay = cx.rng.below(MS / 2);
+            let delay = cx.rng.below(cx.plan.core_delay);
             cx.schedule.after(delay, Event::Core(id, boot));
         }
     }

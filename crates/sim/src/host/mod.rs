@@ -95,6 +95,8 @@ pub struct Host {
     pub state: State,
     /// The process is stopped until then.
     pub paused_until: Micros,
+    /// The disk stands still until then.
+    pub hanging_until: Micros,
     /// How long a sync takes.
     pub sync_delay: (Micros, Micros),
 }
@@ -184,6 +186,7 @@ impl Host {
             boot: 0,
             state: State::Down { powered: true },
             paused_until: 0,
+            hanging_until: 0,
             sync_delay: (MS / 2, 4 * MS),
         }
     }
@@ -202,6 +205,11 @@ impl Host {
             State::Running(process) => Some(process),
             State::Down { .. } | State::Waiting => None,
         }
+    }
+
+    /// Until when what stands still goes on to do so.
+    pub fn still_until(&self) -> Micros {
+        self.paused_until.max(self.hanging_until)
     }
 
     /// Whether a process runs, paused or not.

@@ -14,11 +14,15 @@ impl Sim {
         let now = self.cx.schedule.now();
         let [a, b, c, d] = event.numbers();
         self.cx.trace.note(&[now, a, b, c, d]);
-        if let Some(host) = event.member().and_then(|member| self.hosts.get(&member))
-            && host.paused_until > now
-        {
-            self.cx.schedule.at(host.paused_until, event);
-            return;
+        if let Some(host) = event.member().and_then(|member| self.hosts.get(&member)) {
+            let until = match event.is_sync() {
+                true => host.still_until(),
+                false => host.paused_until,
+            };
+            if until > now {
+                self.cx.schedule.at(until, event);
+                return;
+            }
         }
         match event {
             Event::Tick(member, boot) => self.tick(member, boot),

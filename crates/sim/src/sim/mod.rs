@@ -33,6 +33,9 @@ const PROGRESS: Micros = 14 * SECOND;
 /// is in trouble may be the leader.
 const ANSWER: Micros = 4 * SECOND;
 
+/// Time within which some write is answered while nothing is wrong but one disk that hangs, be it the leader's.
+const HANG_PROGRESS: Micros = 4 * SECOND;
+
 /// Time that a silent session may live beyond its timeout, once everything is well: a new leader gives it
 /// the whole timeout again.
 const GRACE: Micros = 2 * SECOND;
@@ -169,7 +172,7 @@ impl Sim {
             return;
         }
         self.heal();
-        let pauses = self.hosts.values().map(|host| host.paused_until);
+        let pauses = self.hosts.values().map(Host::still_until);
         let healed = pauses.max().unwrap_or(0).max(self.cx.schedule.now());
         if !self.run_until(healed + LIVENESS) {
             return;

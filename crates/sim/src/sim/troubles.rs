@@ -122,6 +122,17 @@ impl Sim {
                     self.calm_later(0, time + sync);
                 }
             }
+            Fault::HangingDisk { target, time } => {
+                if let Some(member) = self.resolve(target) {
+                    let until = self.cx.schedule.now() + time;
+                    if let Some(host) = self.hosts.get_mut(&member) {
+                        host.hanging_until = host.hanging_until.max(until);
+                    }
+                    self.cx.checks.counters.hangs += 1;
+                    self.trouble(0);
+                    self.calm_later(0, time);
+                }
+            }
             Fault::FullDisk { target, time } => {
                 if let Some(member) = self.resolve(target) {
                     self.set_growth(member, Growth::Refused);
@@ -398,6 +409,7 @@ impl Sim {
             | Fault::Pause { .. }
             | Fault::Isolate { .. }
             | Fault::SlowDisk { .. }
+            | Fault::HangingDisk { .. }
             | Fault::FullDisk { .. }
             | Fault::WallJump { .. }
             | Fault::Stop { .. }

@@ -2,7 +2,7 @@
 
 use quenda_frontend::Growth;
 
-use super::{ANSWER, GRACE, LIVENESS, PROGRESS, Sim};
+use super::{ANSWER, GRACE, HANG_PROGRESS, LIVENESS, PROGRESS, Sim};
 use crate::client::Client;
 use crate::event::Event;
 use crate::faults::Target;
@@ -17,7 +17,7 @@ impl Sim {
         self.cx.net.heal();
         self.cx.net.weather = Weather::fair();
         let now = self.cx.schedule.now();
-        let pauses = self.hosts.values().map(|host| host.paused_until);
+        let pauses = self.hosts.values().map(Host::still_until);
         self.quiet_since = pauses.max().unwrap_or(0).max(now) + 3 * SECOND;
         self.faults = 0;
         for client in &mut self.clients {
@@ -30,7 +30,7 @@ impl Sim {
                 continue;
             };
             // What a stopped process has to do waits for the end of its pause.
-            let awake = host.paused_until.max(now);
+            let awake = host.still_until().max(now);
             let ever_started = host.boot > 0;
             if ever_started {
                 // More than once: one that is stopping now has to be started again as well.
@@ -52,7 +52,9 @@ impl Sim {
         let is_bad = weather.delay.1 > 100 * MS || weather.loss > 500;
         let is_quiet = self.faults == 0 && now > self.quiet_since + ANSWER && now > 2 * ANSWER;
         let victim = self.cx.plan.victim.filter(|_| !is_quiet);
-        if is_bad || !(is_quiet || victim.is_some()) {
+        // Also a member whose disk hangs lets go of its clients.
+        let hangs = self.cx.plan.hangs && now > 2 * ANSWER;
+        if is_bad || !(is_quiet || hangs || victim.is_some()) {
             return;
         }
         for (client, link) in self.clients.iter().zip(&self.links) {
@@ -76,18 +78,20 @@ impl Sim {
             return;
         }
         self.check_answers(now);
-        if self.cx.plan.victim.is_none() {
-            return;
-        }
-        if now < PROGRESS + 2 * SECOND {
+        let (bound, trouble) = match (self.cx.plan.hangs, self.cx.plan.victim) {
+            (true, _) => (HANG_PROGRESS, "one disk alone hangs"),
+            (false, Some(_)) => (PROGRESS, "one member alone is in trouble"),
+            (false, None) => return,
+        };
+        if now < bound + 2 * SECOND {
             return;
         }
         let newest = self.clients.iter().map(|client| client.written_at).max();
         let write = self.clients.iter().any(Client::writes);
-        if write && newest.is_some_and(|newest| newest + PROGRESS < now) {
+        if write && newest.is_some_and(|newest| newest + bound < now) {
             self.cx.fail(format!(
-                "nobody's write was answered for {} s, although one member alone is in trouble",
-                PROGRESS / SECOND
+                "nobody's write was answered for {} s, although {trouble}",
+                bound / SECOND
             ));
         }
     }
