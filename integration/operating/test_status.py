@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import shutil
 import sys
 
 import pytest
@@ -13,7 +14,7 @@ from integration.lib.ensemble import Ensemble  # noqa: E402
 from integration.lib.process import ServerProcess, free_port  # noqa: E402
 from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
 from integration.lib.zkwire import Conn  # noqa: E402
-from integration.operating.cli import quenda, status, until  # noqa: E402
+from integration.operating.cli import eventually, quenda, status, until  # noqa: E402
 
 @pytest.fixture(scope="module")
 def ensemble(tmp_path_factory):
@@ -44,6 +45,33 @@ def test_a_member_that_is_gone_degrades_and_a_lost_quorum_is_down(ensemble):
     gone.start()
     last.start()
     until(left.address, code=0)
+
+
+def test_an_old_copy_of_the_data_is_noticed_and_an_empty_directory_heals_it(ensemble, tmp_path):
+    ensemble.wait_serving()
+    member, copy = ensemble.followers()[0], tmp_path / "copy"
+    member.stop()
+    shutil.copytree(member.data, copy)
+    member.start()
+    until(member.address, code=0)
+    with member.connect() as conn:
+        for number in range(20):
+            conn.create(f"/after-the-copy-{number}")
+    member.kill9()
+    member.wipe()
+    shutil.copytree(copy, member.data, dirs_exist_ok=True)
+    member.spawn()
+    text = f"member {member.number} ({member.address}) has data older than what it has confirmed"
+    found = eventually(lambda: [problem for problem in status(member.address)[1]["problems"] if text in problem])
+    report = status(member.address)[1]
+    assert report["problems"] == found, "said once, and nothing that follows from it"
+    assert "0 of them may fail" in quenda("status", "--servers", member.address).out
+    assert "older than what it has confirmed" in member.log_tail()
+    member.kill9()
+    member.wipe()
+    member.start()
+    until(member.address, code=0)
+    assert member.alive() and "0 of them" not in quenda("status", "--servers", member.address).out
 
 
 def test_nobody_there_is_down():

@@ -40,6 +40,10 @@ pub struct EnsembleView {
     pub pending_syncs: u64,
     /// Differences between digests of this member and of others that it has seen.
     pub digest_mismatches: u64,
+    /// Whether the disk does not give back what it is to write, so that the member serves nobody.
+    pub disk_hangs: bool,
+    /// Whether others say that the member had acknowledged more than its log holds.
+    pub rolled_back: bool,
 }
 
 /// Why a member does not serve, although there may be a quorum.
@@ -75,6 +79,7 @@ impl EnsembleView {
         self.peers.retain(|peer| peer.id != status.id);
         self.pending_syncs = member.pending_barriers() as u64;
         self.digest_mismatches = member.digest_mismatches();
+        self.disk_hangs = member.disk_hangs();
     }
 }
 

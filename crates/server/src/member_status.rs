@@ -88,6 +88,8 @@ pub fn status(shared: &Shared) -> MemberStatus {
         disk: Disk {
             full: shared.is_disk_full(),
             failing: shared.is_log_failing(),
+            hanging: view.disk_hangs,
+            rolled_back: view.rolled_back,
         },
         config_version: ensemble
             .as_ref()

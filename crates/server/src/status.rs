@@ -122,6 +122,10 @@ pub struct Disk {
     pub full: bool,
     /// The log cannot be written at present.
     pub failing: bool,
+    /// It does not answer: the log stands still.
+    pub hanging: bool,
+    /// It holds less than the member has confirmed to others: an old copy, or a disk that lost what it had synced.
+    pub rolled_back: bool,
 }
 
 /// Ids of members.

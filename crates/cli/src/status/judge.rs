@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quenda_server::status::{MemberStatus, Role, Service};
+use quenda_server::status::{Disk, MemberStatus, Role, Service};
 
 use super::{Health, Report, Row};
 
@@ -131,6 +131,9 @@ fn look_at(row: &Row, cluster: Option<&String>, findings: &mut Findings) {
     if let Some(own) = status.cluster.as_ref().filter(|own| Some(*own) != cluster) {
         return add(format!("belongs to another cluster, {own}"));
     }
+    if let Some(sentence) = disk_trouble(&status.disk) {
+        return add(sentence.to_owned());
+    }
     match status.role {
         Role::Waiting => add(
             "is in no ensemble yet: it waits for others to found one with, or for reconfig to add it"
@@ -162,6 +165,21 @@ fn look_at(row: &Row, cluster: Option<&String>, findings: &mut Findings) {
     }
     if status.disk.failing {
         add("cannot write to its disk".to_owned());
+    }
+}
+
+/// What the disk does to the whole member: the rest follows from it.
+fn disk_trouble(disk: &Disk) -> Option<&'static str> {
+    if disk.rolled_back {
+        Some(
+            "has data older than what it has confirmed, as of an old copy, and cannot go on: stop it, empty its data directory, start it",
+        )
+    } else if disk.hanging && disk.failing {
+        Some("cannot write to its disk: it serves nobody until it can")
+    } else if disk.hanging {
+        Some("has a disk that does not answer: it serves nobody until it does")
+    } else {
+        None
     }
 }
 

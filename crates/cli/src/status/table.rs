@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use quenda_server::status::Service;
+
 use super::{Health, Report, Row};
 
 const HEADINGS: [&str; 10] = [
@@ -111,18 +113,16 @@ fn tolerance(report: &Report) -> String {
         return String::new();
     };
     let voters = &leader.membership.voters;
-    let answers = |id: &u64| {
-        let mut rows = report.members.iter();
-        rows.any(|row| {
-            row.id == Some(*id)
-                && row
-                    .status
-                    .as_ref()
-                    .is_some_and(|status| status.cluster == leader.cluster)
-        })
-    };
-    let here = voters.iter().filter(|id| answers(id)).count();
-    let spare = here.saturating_sub(voters.len() / 2 + 1);
+    let statuses = report.members.iter().filter_map(|row| row.status.as_ref());
+    let here: Vec<_> = statuses
+        .filter(|status| voters.contains(&status.member) && status.cluster == leader.cluster)
+        .collect();
+    // An alarmed one serves nobody, but it takes entries and votes.
+    let takes_part = here
+        .iter()
+        .filter(|status| status.service != Service::NoQuorum);
+    let spare = takes_part.count().saturating_sub(voters.len() / 2 + 1);
+    let here = here.len();
     format!(
         ": {here} of {} voters answer, {spare} of them may fail",
         voters.len()

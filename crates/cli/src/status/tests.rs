@@ -228,7 +228,7 @@ fn what_is_wrong_with_a_member_is_said() {
         assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
         report.problems[0].clone()
     };
-    let cases: [(Change, &str); 10] = [
+    let cases: [(Change, &str); 12] = [
         (
             |status| status.cluster = Some("0xd".to_owned()),
             "belongs to another cluster, 0xd",
@@ -256,6 +256,22 @@ fn what_is_wrong_with_a_member_is_said() {
             "state that differs",
         ),
         (|status| status.disk.full = true, "nearly full"),
+        (
+            |status| {
+                status.role = Role::Candidate;
+                status.service = Service::NoQuorum;
+                status.log.applied = 3;
+                status.disk.rolled_back = true;
+            },
+            "has data older than what it has confirmed",
+        ),
+        (
+            |status| {
+                status.service = Service::NoQuorum;
+                status.disk.hanging = true;
+            },
+            "has a disk that does not answer",
+        ),
         (|status| status.disk.failing = true, "cannot write"),
         (
             |status| status.digest = hex(78),

@@ -68,6 +68,8 @@ pub struct Core {
     installing: Option<Install>,
     /// How often it turned out that entries are gone.
     lost_entries: Calm,
+    /// When that was last, by the server's clock.
+    lost_entries_ms: Option<u64>,
     said: Said,
     stopping: Option<Stopping>,
 }
@@ -107,6 +109,7 @@ impl Core {
             log_retained: RETAINED_LOG_BYTES,
             installing: None,
             lost_entries: Calm::every(LOST_ENTRIES_REPORT),
+            lost_entries_ms: None,
             said: Said::default(),
             stopping: None,
             shared,
@@ -199,7 +202,7 @@ impl Core {
                 let from = delivery.from;
                 for frame in &delivery.frames {
                     if let Err(error) = self.member.receive(from, frame, now_ms) {
-                        self.complain(from, &error);
+                        self.complain(from, &error, now_ms);
                     }
                 }
             }
@@ -209,10 +212,13 @@ impl Core {
         }
     }
 
-    fn complain(&mut self, from: u64, error: &PeerFrameError) {
+    fn complain(&mut self, from: u64, error: &PeerFrameError, now_ms: u64) {
         if !matches!(error, PeerFrameError::Raft(StepError::LostEntries { .. })) {
             debug!(from, %error, "a frame of another member has no effect");
-        } else if let Some(count) = self.lost_entries.turn(Instant::now()) {
+            return;
+        }
+        self.lost_entries_ms = Some(now_ms);
+        if let Some(count) = self.lost_entries.turn(Instant::now()) {
             error!(
                 count, %error,
                 "this member's data is older than what it has confirmed: it cannot go on. Stop it, empty its data \

@@ -96,7 +96,7 @@ impl Core {
                 let since = *self.due.leaderless.get_or_insert(now);
                 // A member that was never fed has nothing to show.
                 let has_state = self.member.peer_state() == PeerState::Member;
-                if has_state && now - since >= LEADERLESS_REPORT {
+                if has_state && !self.member.disk_hangs() && now - since >= LEADERLESS_REPORT {
                     self.tell_leaderless();
                 }
                 let read_only = self.shared.config.read_only_mode && has_state;
@@ -119,7 +119,7 @@ impl Core {
             }
         }
         drop(tree);
-        report_service(self.member.service(), service);
+        report_service(self.member.service(), service, self.member.disk_hangs());
     }
 
     /// Says once who of the voters is here, so that it is clear who is waited for.
@@ -237,11 +237,16 @@ impl Core {
     }
 }
 
-fn report_service(service: Service, mode: ServiceMode) {
+fn report_service(service: Service, mode: ServiceMode, disk_hangs: bool) {
     match (service, mode) {
         (Service::Serving, _) => info!("clients are served"),
         (Service::NoLeader, ServiceMode::ReadOnly) => {
             warn!("no quorum: clients that only read are served");
+        }
+        (Service::NoLeader, _) if disk_hangs => {
+            warn!(
+                "the log stands still, the disk takes nothing: clients are disconnected until it does"
+            );
         }
         (Service::NoLeader, _) => warn!("no quorum: clients are disconnected"),
         (Service::Removed, _) => {

@@ -4,6 +4,7 @@ use tracing::{info, warn};
 
 use super::Core;
 use crate::ensemble_view::{EnsembleView, Trouble};
+use crate::limits::LOST_ENTRIES_FRESH_MS;
 
 /// What the log said last about who leads.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -19,6 +20,8 @@ impl Core {
         let now_ms = self.shared.clock.now_ms();
         let mut view = self.shared.ensemble.write();
         view.refresh(&self.member, now_ms);
+        let lost_entries = self.lost_entries_ms;
+        view.rolled_back = lost_entries.is_some_and(|at| now_ms - at < LOST_ENTRIES_FRESH_MS);
         let member = self.shared.member;
         say_who_leads(&mut self.said, member, &view);
     }
