@@ -444,7 +444,13 @@ impl Consensus {
     /// Entries up to and including `index` have been applied.
     pub fn on_applied(&mut self, index: u64) {
         if index > self.node.raft.raft_log.applied() {
+            let last = self.last_index();
             self.node.advance_apply_to(index);
+            // Raft leaves a joint membership by itself, but tells nobody before the next heartbeat: until the
+            // others know, those who were removed are needed.
+            if self.last_index() > last {
+                self.node.raft.bcast_append();
+            }
         }
         self.installing = self.installing.filter(|installing| *installing > index);
     }

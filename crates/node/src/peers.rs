@@ -19,6 +19,8 @@ pub struct Peer {
     pub answered_ms: Option<u64>,
     /// When its last report of sessions came.
     pub reported_ms: Option<u64>,
+    /// When the last report came before the reports were interrupted the last time.
+    pub interrupted_ms: Option<u64>,
     /// Where it stands, as it said last.
     pub standing: Standing,
     /// When it last showed that it fetches a snapshot, in ticks.
@@ -77,12 +79,32 @@ impl Peers {
         })
     }
 
+    /// A report of a member's sessions has come.
+    pub fn reported(&mut self, id: u64, now_ms: u64) {
+        let peer = self.entry(id);
+        let before = peer.reported_ms.replace(now_ms);
+        let gap = before.filter(|before| now_ms.saturating_sub(*before) > REPORT_LATE_MS);
+        peer.interrupted_ms = gap.or(peer.interrupted_ms);
+    }
+
+    /// Until when a member may have heard sessions without its being known here: it may have failed between hearing
+    /// and reporting, and is back or not. 0 if its reports were never interrupted.
+    pub fn may_have_heard_until(&self, id: u64, now_ms: u64) -> u64 {
+        let Some(peer) = self.get(id) else {
+            return 0;
+        };
+        let late = |reported: &u64| now_ms.saturating_sub(*reported) > REPORT_LATE_MS;
+        let interrupted = peer.reported_ms.filter(late).or(peer.interrupted_ms);
+        interrupted.map_or(0, |last| last + REPORT_LATE_MS)
+    }
+
     /// This member was paused for so long and could hear nobody.
     pub fn excuse(&mut self, pause_ms: u64) {
         for peer in self.by_id.values_mut() {
             peer.heard_ms = peer.heard_ms.map(|heard| heard + pause_ms);
             peer.answered_ms = peer.answered_ms.map(|answered| answered + pause_ms);
             peer.reported_ms = peer.reported_ms.map(|reported| reported + pause_ms);
+            peer.interrupted_ms = peer.interrupted_ms.map(|last| last + pause_ms);
         }
     }
 }

@@ -74,6 +74,43 @@ impl<F: Fn(u64) -> Facts> Plan<'_, F> {
         changes
     }
 
+    /// Whether voters that are there take the place of others. Those that go are needed until those that come
+    /// have caught up.
+    pub fn is_exchange(&self) -> bool {
+        let leader_leaves = !self.is_configured_voter(self.leader);
+        self.awaits_voters() && (leader_leaves || !self.leaving_voters().is_empty())
+    }
+
+    /// What an exchange begins with, before anybody is told: a voter to come that is to be fed.
+    pub fn preparation(&self) -> Option<MembershipChange> {
+        let mut coming = self.coming_voters();
+        let next = coming.find(|id| !self.membership.contains(*id));
+        next.map(MembershipChange::AddLearner)
+    }
+
+    /// Whether all voters to come that are there have caught up.
+    pub fn is_prepared(&self) -> bool {
+        self.coming_voters().all(|id| {
+            let facts = (self.facts)(id);
+            self.membership.learners.contains(&id) && facts.caught_up && !facts.wiped
+        })
+    }
+
+    /// A prepared exchange as one change.
+    pub fn exchange(&self) -> Vec<MembershipChange> {
+        let votes = self.coming_voters().map(MembershipChange::AddVoter);
+        let learn = self.arrivals();
+        let learners = self.membership.learners.iter().copied();
+        let gone = learners.filter(|id| self.ensemble.server(*id).is_none());
+        let mut leaving = self.leaving_voters();
+        if !self.is_configured_voter(self.leader) {
+            leaving.push(self.leader);
+        }
+        let changes = votes.chain(learn).chain(gone.map(MembershipChange::Remove));
+        let leaving = leaving.into_iter().map(|id| self.departure(id));
+        changes.chain(leaving).collect()
+    }
+
     /// Whether members that are there are on their way to what the configuration says.
     pub fn is_under_way(&self) -> bool {
         let members = self.membership.members().into_iter();
@@ -175,10 +212,13 @@ impl<F: Fn(u64) -> Facts> Plan<'_, F> {
 
     /// Whether configured voters do not vote yet although they are there.
     fn awaits_voters(&self) -> bool {
-        let mut voters = self.ensemble.voters();
-        voters.any(|server| {
-            !self.membership.voters.contains(&server.id) && (self.facts)(server.id).live
-        })
+        self.coming_voters().next().is_some()
+    }
+
+    /// Configured voters that do not vote yet and are there.
+    fn coming_voters(&self) -> impl Iterator<Item = u64> + '_ {
+        let voters = self.ensemble.voters().map(|server| server.id);
+        voters.filter(|id| !self.membership.voters.contains(id) && (self.facts)(*id).live)
     }
 
     /// Whether a majority of the voters without these is live.
@@ -301,6 +341,46 @@ mod tests {
         assert_eq!(
             plan(&now, &wanted, &[(4, DOWN), (5, DOWN)]).at_once(),
             [AddLearner(4), AddLearner(5), Remove(2), Remove(3)]
+        );
+    }
+
+    #[test]
+    fn an_exchange_feeds_who_comes_and_is_one_change_then() {
+        let wanted = ensemble(&[1, 4, 5], &[6]);
+        let now = membership(&[1, 2, 3], &[7]);
+        assert!(plan(&now, &wanted, &[]).is_exchange());
+        assert!(!plan(&now, &wanted, &[(4, DOWN), (5, DOWN)]).is_exchange());
+        assert!(!plan(&now, &ensemble(&[1, 2, 3, 4], &[]), &[]).is_exchange());
+        assert_eq!(plan(&now, &wanted, &[]).preparation(), Some(AddLearner(4)));
+        let one = membership(&[1, 2, 3], &[4, 7]);
+        assert_eq!(plan(&one, &wanted, &[]).preparation(), Some(AddLearner(5)));
+        assert!(!plan(&one, &wanted, &[]).is_prepared());
+        // One that is not there is not waited for.
+        assert!(plan(&one, &wanted, &[(5, DOWN)]).is_prepared());
+        assert_eq!(
+            plan(&one, &wanted, &[(5, DOWN)]).exchange(),
+            [
+                AddVoter(4),
+                AddLearner(5),
+                AddLearner(6),
+                Remove(7),
+                Remove(2),
+                Remove(3)
+            ]
+        );
+        let both = membership(&[1, 2, 3], &[4, 5]);
+        assert_eq!(plan(&both, &wanted, &[]).preparation(), None);
+        let behind = Facts {
+            caught_up: false,
+            ..GOOD
+        };
+        assert!(!plan(&both, &wanted, &[(5, behind)]).is_prepared());
+        assert!(plan(&both, &wanted, &[]).is_prepared());
+        let without_leader = ensemble(&[2, 4], &[3]);
+        assert!(plan(&both, &without_leader, &[]).is_exchange());
+        assert_eq!(
+            plan(&both, &without_leader, &[]).exchange(),
+            [AddVoter(4), Remove(5), AddLearner(3), Remove(1)]
         );
     }
 

@@ -65,11 +65,13 @@ impl SessionTracker {
     /// The sessions whose deadline has passed, with their generations. Each is reported once per timeout,
     /// so that the end of a session is asked for again should the first request be lost. One that
     /// `is_held_up` on the member that heard it last is looked at again after [`HELD_UP_MS`]: it is not its
-    /// client that is silent.
+    /// client that is silent. A session gets its whole timeout from the moment until which that member
+    /// `may_have_heard` it unknown to this one: a client that was answered counts from there.
     pub fn expired(
         &mut self,
         now_ms: u64,
         mut is_held_up: impl FnMut(i64, u64) -> bool,
+        may_have_heard_until: impl Fn(u64) -> u64,
     ) -> Vec<(i64, u64)> {
         let mut expired = Vec::new();
         while let Some(&(deadline_ms, session)) = self.deadlines.first() {
@@ -79,6 +81,13 @@ impl SessionTracker {
             let lease = self.leases.get(&session).copied();
             if lease.is_some_and(|lease| is_held_up(session, lease.member)) {
                 self.set_deadline(session, now_ms + HELD_UP_MS);
+                continue;
+            }
+            let unknown_until_ms = lease.map_or(0, |lease| {
+                may_have_heard_until(lease.member) + lease.timeout_ms
+            });
+            if unknown_until_ms > now_ms {
+                self.set_deadline(session, unknown_until_ms);
                 continue;
             }
             expired.extend(lease.map(|lease| (session, lease.generation)));
@@ -130,16 +139,20 @@ mod tests {
         false
     }
 
+    fn all_known(_: u64) -> u64 {
+        0
+    }
+
     #[test]
     fn silence_ends_a_session_and_a_touch_saves_it() {
         let mut tracker = SessionTracker::default();
         tracker.open(1, 1, 4000, 0);
         tracker.open(2, 5, 4000, 0);
         tracker.touch(2, 3, 3000);
-        assert_eq!(tracker.expired(3999, nobody), []);
-        assert_eq!(tracker.expired(4000, nobody), [(1, 1)]);
-        assert_eq!(tracker.expired(6999, nobody), []);
-        assert_eq!(tracker.expired(7000, nobody), [(2, 5)]);
+        assert_eq!(tracker.expired(3999, nobody, all_known), []);
+        assert_eq!(tracker.expired(4000, nobody, all_known), [(1, 1)]);
+        assert_eq!(tracker.expired(6999, nobody, all_known), []);
+        assert_eq!(tracker.expired(7000, nobody, all_known), [(2, 5)]);
     }
 
     #[test]
@@ -149,22 +162,28 @@ mod tests {
         tracker.open(2, 1, 4000, 0);
         tracker.touch(1, 7, 0);
         let first = |session, member| (session, member) == (1, 7);
-        assert_eq!(tracker.expired(4000, first), [(2, 1)]);
+        assert_eq!(tracker.expired(4000, first, all_known), [(2, 1)]);
         tracker.close(2);
-        assert_eq!(tracker.expired(4000 + HELD_UP_MS, first), []);
-        assert_eq!(tracker.expired(4000 + 2 * HELD_UP_MS - 1, nobody), []);
-        assert_eq!(tracker.expired(4000 + 2 * HELD_UP_MS, nobody), [(1, 1)]);
+        assert_eq!(tracker.expired(4000 + HELD_UP_MS, first, all_known), []);
+        assert_eq!(
+            tracker.expired(4000 + 2 * HELD_UP_MS - 1, nobody, all_known),
+            []
+        );
+        assert_eq!(
+            tracker.expired(4000 + 2 * HELD_UP_MS, nobody, all_known),
+            [(1, 1)]
+        );
     }
 
     #[test]
     fn a_lost_end_is_asked_for_again() {
         let mut tracker = SessionTracker::default();
         tracker.open(1, 1, 100, 0);
-        assert_eq!(tracker.expired(100, nobody), [(1, 1)]);
-        assert_eq!(tracker.expired(150, nobody), []);
-        assert_eq!(tracker.expired(200, nobody), [(1, 1)]);
+        assert_eq!(tracker.expired(100, nobody, all_known), [(1, 1)]);
+        assert_eq!(tracker.expired(150, nobody, all_known), []);
+        assert_eq!(tracker.expired(200, nobody, all_known), [(1, 1)]);
         tracker.close(1);
-        assert_eq!(tracker.expired(1000, nobody), []);
+        assert_eq!(tracker.expired(1000, nobody, all_known), []);
         assert!(tracker.is_empty());
     }
 
@@ -173,7 +192,21 @@ mod tests {
         let mut tracker = SessionTracker::default();
         tracker.open(1, 1, 100, 0);
         tracker.extend_all(5000);
-        assert_eq!(tracker.expired(5099, nobody), []);
-        assert_eq!(tracker.expired(5100, nobody), [(1, 1)]);
+        assert_eq!(tracker.expired(5099, nobody, all_known), []);
+        assert_eq!(tracker.expired(5100, nobody, all_known), [(1, 1)]);
+    }
+
+    #[test]
+    fn a_member_that_failed_may_have_heard_its_sessions_until_then() {
+        let mut tracker = SessionTracker::default();
+        tracker.open(1, 1, 4000, 0);
+        tracker.open(2, 1, 4000, 0);
+        tracker.touch(1, 7, 0);
+        tracker.touch(2, 8, 0);
+        let failed = |member| if member == 7 { 3000 } else { 0 };
+        assert_eq!(tracker.expired(4000, nobody, failed), [(2, 1)]);
+        tracker.close(2);
+        assert_eq!(tracker.expired(6999, nobody, failed), []);
+        assert_eq!(tracker.expired(7000, nobody, failed), [(1, 1)]);
     }
 }

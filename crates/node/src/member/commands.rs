@@ -4,6 +4,7 @@ use bytes::BytesMut;
 use quenda_consensus::{MembershipChange, MembershipError, ProposeError};
 use quenda_proto::jute::{Decode, Reader};
 use quenda_proto::records::ReconfigRequest;
+use quenda_tree::Tree;
 use quenda_tree::command::{
     BATCH_HEADER_LEN, Command, Origin, ReconfigFacts, decode_first, first_origin, is_reconfig,
     set_reconfig_facts, start_batch,
@@ -16,12 +17,31 @@ use crate::limits::{FORWARD_WINDOW, RECONFIG_PATIENCE_TICKS};
 use crate::outstanding::{batch_len, dequeue, enqueue, first_len};
 use crate::view::View;
 
-/// A reconfiguration that waits until an earlier one is in force, and what its connection has sent behind it.
-/// All other connections go on.
+/// A reconfiguration that waits, and what its connection has sent behind it. All other connections go on.
 pub(super) struct Held {
     origin: Origin,
     commands: BytesMut,
     since: u64,
+    wait: Wait,
+}
+
+/// What a reconfiguration waits for.
+enum Wait {
+    /// An earlier one is not in force yet.
+    Earlier,
+    /// Voters take the place of others: they have to catch up first.
+    Exchange { next: Ensemble, permit: Permit },
+}
+
+/// Whether an exchange may be prepared: nothing is done for a request that is refused anyway.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Permit {
+    /// The state was not looked at yet.
+    Unasked,
+    /// It is as soon as something is applied, and something is on its way.
+    Asked,
+    Granted,
+    Denied,
 }
 
 impl Held {
@@ -49,8 +69,9 @@ impl Member {
             self.open_log_queue();
             enqueue(&mut self.log_queue, commands);
         }
-        self.release_held();
+        self.release_held(time_ms);
         while !self.log_queue.is_empty() && self.propose_next(time_ms) {}
+        self.ask_permit(time_ms);
     }
 
     /// What is in the leader's queue belongs to its term: what an earlier one has left is dropped, those
@@ -66,20 +87,105 @@ impl Member {
     }
 
     /// Takes a reconfiguration up again that waited long enough, with what stands behind it.
-    fn release_held(&mut self) {
-        let ready = self.held.as_ref().is_some_and(|held| {
-            self.tick >= held.since + RECONFIG_PATIENCE_TICKS || self.is_settled()
-        });
-        if let Some(held) = self.held.take_if(|_| ready) {
+    fn release_held(&mut self, time_ms: i64) {
+        let exchanges = match &self.held {
+            None => return,
+            Some(held) => matches!(held.wait, Wait::Exchange { .. }),
+        };
+        if exchanges {
+            self.release_exchange(time_ms);
+        } else if self.has_waited() || self.is_settled() {
             self.reconfig_refused = !self.is_settled();
+            self.resume_behind(0);
+        }
+    }
+
+    fn has_waited(&self) -> bool {
+        let held = self.held.as_ref();
+        held.is_some_and(|held| self.tick >= held.since + RECONFIG_PATIENCE_TICKS)
+    }
+
+    /// Ends the wait, and puts what was held in front of the queue, but for the first bytes.
+    fn resume_behind(&mut self, length: usize) {
+        if let Some(held) = self.held.take() {
             let mut commands = held.commands;
+            dequeue(&mut commands, length);
             commands.extend_from_slice(&self.log_queue);
             self.log_queue = commands;
         }
     }
 
+    /// Sees to it that the state is looked at soon: see [`Member::permit_exchange`].
+    fn ask_permit(&mut self, time_ms: i64) {
+        if let Some(held) = &mut self.held
+            && let Wait::Exchange { permit, .. } = &mut held.wait
+            && *permit == Permit::Unasked
+            && self.consensus.propose(batch(time_ms, &[]).into()).is_ok()
+        {
+            *permit = Permit::Asked;
+        }
+    }
+
+    /// Looks whether the request that waits for an exchange will be granted.
+    pub(super) fn permit_exchange(&mut self, tree: &Tree) {
+        if let Some(held) = &mut self.held
+            && let Wait::Exchange { permit, .. } = &mut held.wait
+            && let Some(Ok(Command::Reconfig { request, .. })) =
+                decode_first(&mut &held.commands[..])
+        {
+            *permit = match tree.may_reconfigure(&request) {
+                true => Permit::Granted,
+                false => Permit::Denied,
+            };
+        }
+    }
+
+    /// The members that the leader prepares for.
+    pub(super) fn prepared_for(&self) -> Option<&Ensemble> {
+        match &self.held.as_ref()?.wait {
+            Wait::Exchange { next, permit } => Some(next).filter(|_| *permit == Permit::Granted),
+            Wait::Earlier => None,
+        }
+    }
+
+    /// Proposes an exchange when it is prepared, or refuses it when it cannot be.
+    fn release_exchange(&mut self, time_ms: i64) {
+        let Some((command, facts, changes)) = self.judge_exchange() else {
+            return;
+        };
+        if self.propose_request(&command, facts, &changes, time_ms) {
+            self.resume_behind(command.len());
+        }
+    }
+
+    /// What becomes of an exchange: the command, the facts it is to be judged by, and what changes with it;
+    /// `None` while it waits.
+    fn judge_exchange(&self) -> Option<(Vec<u8>, ReconfigFacts, Vec<MembershipChange>)> {
+        let held = self.held.as_ref()?;
+        let Wait::Exchange { next, permit } = &held.wait else {
+            return None;
+        };
+        let plan = self.plan(next);
+        let denied = *permit == Permit::Denied;
+        let synced = plan.is_quorum_synced(|id| self.is_there(id)) && !self.has_waited();
+        let changes = if denied || !synced {
+            Vec::new()
+        } else {
+            let ready = *permit == Permit::Granted && plan.is_prepared();
+            let ready = ready && !self.consensus.is_membership_changing();
+            ready.then(|| plan.exchange())?
+        };
+        let facts = ReconfigFacts {
+            in_progress: false,
+            quorum_synced: synced || denied,
+        };
+        let length = first_len(&held.commands).unwrap_or_default();
+        let command = &held.commands[..length.min(held.commands.len())];
+        Some((command.to_vec(), facts, changes))
+    }
+
     /// Lets the first command wait; false if another one does already.
-    fn hold(&mut self, length: usize) -> bool {
+    fn hold(&mut self, length: usize, wait: Wait) -> bool {
         if self.held.is_some() {
             return false;
         }
@@ -88,6 +194,7 @@ impl Member {
             origin: first_origin(&commands),
             commands,
             since: self.tick,
+            wait,
         });
         dequeue(&mut self.log_queue, length);
         true
@@ -159,17 +266,18 @@ impl Member {
     }
 
     /// A reconfiguration gets an entry of its own, together with the change of the membership that can be
-    /// made at once. It waits until an earlier one is in force, so that whoever was removed is not needed any
-    /// more when a later removal is answered.
+    /// made at once. It waits until an earlier one is in force, and until voters that it exchanges have caught
+    /// up, so that whoever was removed is not needed any more when a removal is answered.
     fn propose_reconfig(&mut self, time_ms: i64) -> bool {
         let length = first_len(&self.log_queue).unwrap_or_default();
         let length = length.min(self.log_queue.len());
         let unapplied = self.reconfig_index > self.consensus.status().applied;
         let refused = self.reconfig_refused || unapplied;
-        if !refused && !self.is_settled() && self.hold(length) {
+        if !refused && !self.is_settled() && self.hold(length, Wait::Earlier) {
             return true;
         }
-        let in_progress = refused || !self.is_settled();
+        let in_progress = refused || self.held.is_some() || !self.is_settled();
+        let command = self.log_queue[..length].to_vec();
         let (facts, changes) = match in_progress {
             true => {
                 let facts = ReconfigFacts {
@@ -178,19 +286,36 @@ impl Member {
                 };
                 (facts, Vec::new())
             }
-            false => self.judge(&self.log_queue[..length]),
-        };
-        let mut entry = batch(time_ms, &self.log_queue[..length]);
-        set_reconfig_facts(&mut entry[BATCH_HEADER_LEN..], facts);
-        match self.propose_change(&changes, entry) {
-            Ok(index) => {
-                self.reconfig_index = index;
-                self.reconfig_refused = false;
-                dequeue(&mut self.log_queue, length);
-                true
+            false => {
+                if let Some(next) = self.exchange(&command) {
+                    let permit = Permit::Unasked;
+                    return self.hold(length, Wait::Exchange { next, permit });
+                }
+                self.judge(&command)
             }
-            Err(_) => false,
+        };
+        let proposed = self.propose_request(&command, facts, &changes, time_ms);
+        if proposed {
+            self.reconfig_refused = false;
+            dequeue(&mut self.log_queue, length);
         }
+        proposed
+    }
+
+    fn propose_request(
+        &mut self,
+        command: &[u8],
+        facts: ReconfigFacts,
+        changes: &[MembershipChange],
+        time_ms: i64,
+    ) -> bool {
+        let mut entry = batch(time_ms, command);
+        set_reconfig_facts(&mut entry[BATCH_HEADER_LEN..], facts);
+        let proposed = self.propose_change(changes, entry);
+        if let Ok(index) = proposed {
+            self.reconfig_index = index;
+        }
+        proposed.is_ok()
     }
 
     fn propose_change(
@@ -232,6 +357,16 @@ impl Member {
             false => Vec::new(),
         };
         (facts, changes)
+    }
+
+    /// The members that a request asks for, if voters take the place of others.
+    fn exchange(&self, command: &[u8]) -> Option<Ensemble> {
+        let next = self.reconfigured(command)?;
+        let waits = {
+            let plan = self.plan(&next);
+            plan.is_exchange() && plan.is_quorum_synced(|id| self.is_there(id))
+        };
+        waits.then_some(next)
     }
 
     fn reconfigured(&self, mut command: &[u8]) -> Option<Ensemble> {

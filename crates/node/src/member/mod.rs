@@ -242,6 +242,7 @@ impl Member {
         }
         self.agreement.applied(&effects.samples);
         self.learn(tree);
+        self.permit_exchange(tree);
         self.take_over(tree);
         if self.leading_since.is_some() {
             for effect in &effects.sessions {

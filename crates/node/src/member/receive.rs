@@ -156,7 +156,7 @@ impl Member {
         if !self.consensus.is_leader() {
             return;
         }
-        self.peers.entry(from).reported_ms = Some(self.now_ms);
+        self.peers.reported(from, self.now_ms);
         for session in sessions {
             self.tracker.touch(*session, from, self.now_ms);
         }

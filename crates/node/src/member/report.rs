@@ -28,6 +28,12 @@ impl Member {
         self.disk.hangs
     }
 
+    /// Whether this member has ever had the ensemble's state. One that has not has nothing to show, to clients
+    /// that accept old data either.
+    pub fn has_state(&self) -> bool {
+        self.has_cluster
+    }
+
     /// Whether this member leads and knows everything that was committed before it did.
     pub fn is_serving_leader(&self) -> bool {
         self.leading_since.is_some() && self.consensus.is_leader()

@@ -67,10 +67,17 @@ impl Member {
             return;
         }
         let (own, now_ms, peers) = (self.id, self.now_ms, &self.peers);
-        let expired = self.tracker.expired(now_ms, |session, member| {
-            let elsewhere = member != 0 && member != own;
-            is_held_up(session) || (elsewhere && peers.is_report_late(member, now_ms))
-        });
+        let is_elsewhere = |member| member != 0 && member != own;
+        let is_held_up = |session, member| {
+            is_held_up(session) || (is_elsewhere(member) && peers.is_report_late(member, now_ms))
+        };
+        let may_have_heard_until = |member| match is_elsewhere(member) {
+            true => peers.may_have_heard_until(member, now_ms),
+            false => 0,
+        };
+        let expired = self
+            .tracker
+            .expired(now_ms, is_held_up, may_have_heard_until);
         for (session, generation) in expired {
             self.submit_command(&Command::ExpireSession {
                 session,
@@ -151,6 +158,14 @@ impl Member {
         }
         if self.consensus.is_membership_changing() {
             self.leave_joint();
+            return;
+        }
+        if let Some(next) = self.prepared_for() {
+            let preparation = self.plan(next).preparation();
+            if let Some(change) = preparation {
+                // Refused while another change is on its way, as below.
+                let _refused = self.consensus.propose_membership(&[change], Vec::new());
+            }
             return;
         }
         let Some(ensemble) = self.ensemble.as_ref().filter(|some| !some.is_empty()) else {

@@ -43,6 +43,8 @@ pub struct Cluster {
     /// Number of the newest run of any member.
     pub run: u64,
     next_connection: u64,
+    /// Whether clients may do everything.
+    pub skip_acl: bool,
 }
 
 /// One client connection, with its session.
@@ -79,6 +81,7 @@ impl Cluster {
             config: config(voters, observers),
             run: 0,
             next_connection: 1,
+            skip_acl: true,
         };
         let start = Recovered::bootstrap(voters.iter().copied(), observers.iter().copied());
         for id in voters.iter().chain(observers) {
@@ -472,7 +475,7 @@ impl Cluster {
             session: client.session,
             generation: client.generation,
             switches: Switches {
-                skip_acl: true,
+                skip_acl: self.skip_acl,
                 reconfig_enabled: true,
                 standalone_enabled: false,
                 ..Switches::default()
@@ -527,6 +530,14 @@ impl Cluster {
             cur_config_id: -1,
         };
         self.request(client, Op::Reconfig, &record);
+    }
+
+    /// Adds and removes voters with one request.
+    pub fn exchange(&mut self, client: &Client, coming: &[u64], leaving: &[u64]) {
+        let coming = coming.iter().map(|id| server_line(*id, "participant"));
+        let coming: Vec<String> = coming.collect();
+        let leaving: Vec<String> = leaving.iter().map(u64::to_string).collect();
+        self.reconfig(client, Some(&coming.join(",")), Some(&leaving.join(",")));
     }
 
     /// Asks for new members, if the configuration is of this version.

@@ -3,6 +3,7 @@
 mod agreement;
 mod disks;
 mod elections;
+mod exchange;
 mod harness;
 mod host;
 mod membership;

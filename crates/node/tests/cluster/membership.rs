@@ -28,7 +28,9 @@ fn one_becomes_three_then_five_then_three() {
     }
     cluster.run_for(1000);
     for id in 2..=5 {
-        assert_eq!(cluster.hosts[&id].member.service(), Service::NoLeader);
+        let member = &cluster.hosts[&id].member;
+        assert_eq!(member.service(), Service::NoLeader);
+        assert!(!member.has_state(), "it was never fed");
     }
     let three = config(&[1, 2, 3], &[]);
     cluster.reconfig_to(&client, &three);
@@ -42,6 +44,8 @@ fn one_becomes_three_then_five_then_three() {
     cluster.until("five vote", |cluster| {
         cluster.is_membership(&[1, 2, 3, 4, 5], &[]) && cluster.all_serve()
     });
+    let mut hosts = cluster.hosts.values();
+    assert!(hosts.all(|host| host.member.has_state()));
     cluster.assert_agreement();
     assert!(text(&cluster, 5).contains("server.5=h5:1:2:participant;h5:3"));
     cluster.reconfig(&client, None, Some("2,3"));

@@ -95,6 +95,33 @@ fn a_report_that_is_late_ends_nobody() {
     assert!(!is_alive(&cluster, &short));
 }
 
+/// A client that was answered counts its silence from there, whether or not the leader learned of it.
+#[test]
+fn a_member_that_stops_between_hearing_and_reporting_ends_nobody() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let client = open_at_follower(&mut cluster);
+    let others: Vec<u64> = (1..=3).filter(|id| *id != client.member).collect();
+    keep_alive(&mut cluster, &[client], 500);
+    cluster.run_for(2500);
+    let now_ms = cluster.now_ms;
+    let host = cluster.host(client.member);
+    host.member.touched(&[client.session], now_ms);
+    let until = now_ms + 4000;
+    cluster.isolate(client.member);
+    while cluster.now_ms < until {
+        cluster.tick_of(&others);
+    }
+    let alive = |cluster: &mut Cluster| {
+        let tree = &cluster.host(others[0]).tree;
+        tree.session(client.session).is_some()
+    };
+    assert!(alive(&mut cluster));
+    for _ in 0..1000 / TICK_MS {
+        cluster.tick_of(&others);
+    }
+    assert!(!alive(&mut cluster));
+}
+
 #[test]
 fn a_new_leader_gives_everybody_the_full_timeout() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);

@@ -126,6 +126,14 @@ impl Tree {
         }
     }
 
+    /// Whether a reconfig request would be granted in this state, whatever the leader's facts are: before the
+    /// leader prepares for it. Sees to everything but the session; [`Tree::apply`] decides.
+    pub fn may_reconfigure(&self, request: &Request<'_>) -> bool {
+        let acl = self.nodes.get(self.config_node()).acl;
+        let permitted = request.switches.skip_acl || self.allows(acl, WRITE, &request.identities);
+        permitted && self.plan_reconfig(request).is_ok()
+    }
+
     fn config_node(&self) -> NodeId {
         // Built in; it cannot be deleted, and a checkpoint without it is not loaded.
         self.lookup(CONFIG).expect("the config znode")
