@@ -100,10 +100,13 @@ chaos: build ## Real members cut apart, killed, stopped, on slow and full disks 
 .PHONY: failover-bounded
 failover-bounded:
 	integration/failover/run --kills 5
+	integration/failover/sessions --sessions 2000 --timeout 6 --kills 3
 
 .PHONY: failover
-failover: build ## From the kill of a leader to the next acknowledged write, 25 times
+failover: build ## From the kill of a leader to the next acknowledged write, 25 times; kills and pauses under 15 000 sessions
 	integration/failover/run --kills 25
+	integration/failover/sessions
+	integration/failover/sessions --pause --kills 4
 
 .PHONY: rolling-bounded
 rolling-bounded:
