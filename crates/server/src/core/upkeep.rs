@@ -94,12 +94,12 @@ impl Core {
             }
             Service::NoLeader => {
                 let since = *self.due.leaderless.get_or_insert(now);
-                // A member that was never fed has nothing to show.
-                let has_state = self.member.peer_state() == PeerState::Member;
-                if has_state && !self.member.disk_hangs() && now - since >= LEADERLESS_REPORT {
+                // One that waits to be fed lacks no quorum, and has nothing to show.
+                let takes_part = self.member.peer_state() == PeerState::Member;
+                if takes_part && !self.member.disk_hangs() && now - since >= LEADERLESS_REPORT {
                     self.tell_leaderless();
                 }
-                let read_only = self.shared.config.read_only_mode && has_state;
+                let read_only = self.shared.config.read_only_mode && self.member.has_state();
                 if read_only && now - since >= READ_ONLY_DELAY {
                     ServiceMode::ReadOnly
                 } else {
