@@ -216,6 +216,7 @@ fn a_pause_is_no_hanging_disk() {
     let leader = cluster.leader();
     let client = cluster.open(leader, 60_000);
     hang(&mut cluster, leader, &client, "/a");
+    cluster.tick();
     // All of them stood still, so that nobody else is elected.
     cluster.now_ms += 20_000;
     cluster.run_for(DISK_HANG_MS - 2 * TICK_MS);
