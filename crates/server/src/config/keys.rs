@@ -186,7 +186,7 @@ mod tests {
             .split_once(END)
             .expect("the page marks where the table ends");
         if std::env::var_os("QUENDA_WRITE_DOCS").is_some() {
-            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+            let path = "../../docs/configuration.md";
             std::fs::write(path, format!("{head}{BEGIN}{}{END}{tail}", rendered()))
                 .expect("the page can be written");
         } else {
