@@ -1,6 +1,7 @@
 //! What has to hold meanwhile and at the end.
 
 use quenda_frontend::Growth;
+use quenda_node::limits::{BARRIER_RETRY_TICKS, DISK_HANG_MS, TICK_MS};
 
 use super::{ANSWER, GRACE, HANG_PROGRESS, LIVENESS, PROGRESS, Sim};
 use crate::client::Client;
@@ -49,9 +50,16 @@ impl Sim {
     /// or that another one is in trouble.
     pub(super) fn check_answers(&mut self, now: Micros) {
         let weather = &self.cx.net.weather;
-        let is_bad = weather.delay.1 > 100 * MS || weather.loss > 500;
+        // A barrier takes four journeys, and is asked for anew meanwhile if they take too long.
+        let slow = BARRIER_RETRY_TICKS * TICK_MS * MS / 4;
+        let is_bad = weather.delay.1 > slow || weather.loss > 500;
         let is_quiet = self.faults == 0 && now > self.quiet_since + ANSWER && now > 2 * ANSWER;
         let victim = self.cx.plan.victim.filter(|_| !is_quiet);
+        // A leader whose links are cut while its disk hangs lets go when the latter is noticed.
+        let bound = match victim {
+            Some(_) => ANSWER + DISK_HANG_MS * MS,
+            None => ANSWER,
+        };
         // Also a member whose disk hangs lets go of its clients.
         let hangs = self.cx.plan.hangs && now > 2 * ANSWER;
         if is_bad || !(is_quiet || hangs || victim.is_some()) {
@@ -59,13 +67,14 @@ impl Sim {
         }
         for (client, link) in self.clients.iter().zip(&self.links) {
             let link = link.and_then(|link| self.cx.net.links.get(&link));
-            let overdue = client.overdue(now.saturating_sub(ANSWER));
+            let overdue = client.overdue(now.saturating_sub(bound));
             if overdue > 0 && link.is_some_and(|link| Some(link.member) != victim) {
                 let text = format!(
                     "client {} waits for {overdue} answers of member {}, which is not in trouble (one that is: {victim:?})",
                     client.id,
                     link.map_or(0, |link| link.member)
                 );
+                self.describe();
                 return self.cx.fail(text);
             }
         }
