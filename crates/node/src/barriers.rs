@@ -28,6 +28,8 @@ pub struct Barriers {
     /// Have not been asked for.
     waiting: Vec<Waiter>,
     asked: VecDeque<Asked>,
+    /// The newest of them is old: the answer may be lost.
+    late: bool,
     /// By the index that has to be applied first.
     known: BTreeMap<u64, Vec<Waiter>>,
 }
@@ -39,6 +41,7 @@ impl Barriers {
             next_context: incarnation << 20,
             waiting: Vec::new(),
             asked: VecDeque::new(),
+            late: false,
             known: BTreeMap::new(),
         }
     }
@@ -71,7 +74,7 @@ impl Barriers {
 
     /// The context of a read index that is to be asked for now, on behalf of all who wait.
     pub fn next(&self) -> Option<u64> {
-        let some = !self.waiting.is_empty() && self.asked.len() < BARRIERS_ASKED;
+        let some = (self.late || !self.waiting.is_empty()) && self.asked.len() < BARRIERS_ASKED;
         some.then_some(self.next_context)
     }
 
@@ -83,6 +86,7 @@ impl Barriers {
             waiters: std::mem::take(&mut self.waiting),
         });
         self.next_context += 1;
+        self.late = false;
     }
 
     /// A read index is known. It serves those too who asked earlier.
@@ -94,14 +98,20 @@ impl Barriers {
         for asked in self.asked.drain(..=position) {
             waiters.extend(asked.waiters);
         }
+        self.late &= !self.asked.is_empty();
     }
 
-    /// What was asked for long ago is lost: it is asked for again, with a new context.
+    /// What was asked for long ago may be lost: it is asked for again, with a new context. The answer to the
+    /// old one counts nevertheless: the way there and back may simply be longer than that.
     pub fn retry(&mut self, tick: u64) {
-        let lost = |asked: &Asked| tick >= asked.tick + BARRIER_RETRY_TICKS;
-        while self.asked.front().is_some_and(lost) {
-            let waiters = self.asked.pop_front().map(|asked| asked.waiters);
-            self.waiting.extend(waiters.unwrap_or_default());
+        let old = |asked: &Asked| tick >= asked.tick + BARRIER_RETRY_TICKS;
+        self.late = self.asked.back().is_some_and(old);
+        if self.late && self.asked.len() >= BARRIERS_ASKED {
+            // Whoever asked first may as well wait for the next one.
+            let first = self.asked.pop_front().map(|asked| asked.waiters);
+            if let Some(next) = self.asked.front_mut() {
+                next.waiters.extend(first.unwrap_or_default());
+            }
         }
     }
 
@@ -110,6 +120,7 @@ impl Barriers {
         for asked in self.asked.drain(..) {
             self.waiting.extend(asked.waiters);
         }
+        self.late = false;
     }
 
     /// Connections are closed: nobody but the member itself waits any more.
@@ -117,6 +128,7 @@ impl Barriers {
         let gate = self.has_gate();
         self.waiting.clear();
         self.asked.clear();
+        self.late = false;
         self.known.clear();
         if gate {
             self.wait(Waiter::Gate);
@@ -168,10 +180,33 @@ mod tests {
         let second = barriers.next().expect("it waits again");
         assert_ne!(first, second);
         barriers.asked(BARRIER_RETRY_TICKS);
-        barriers.answered(first, 5);
-        assert_eq!(barriers.passed(5), []);
+        barriers.wait(Connection(1));
+        barriers.asked(BARRIER_RETRY_TICKS);
         barriers.answered(second, 5);
         assert_eq!(barriers.passed(5), [Gate]);
+        barriers.answered(first, 5);
+        assert_eq!(barriers.passed(5), []);
+        assert_eq!(barriers.connections(), 1);
+    }
+
+    #[test]
+    fn an_answer_that_takes_longer_than_the_patience_counts() {
+        let mut barriers = Barriers::new(1);
+        barriers.wait(Gate);
+        let first = barriers.next().expect("one waits");
+        barriers.asked(0);
+        for round in 1..3 * BARRIERS_ASKED as u64 {
+            let tick = round * BARRIER_RETRY_TICKS;
+            barriers.retry(tick);
+            assert!(barriers.next().is_some(), "asked again");
+            barriers.asked(tick);
+            assert_eq!(barriers.next(), None, "once");
+        }
+        assert!(barriers.has_gate());
+        let old = first + 2 * BARRIERS_ASKED as u64;
+        barriers.answered(old, 5);
+        assert_eq!(barriers.passed(5), [Gate]);
+        assert_eq!(barriers.next(), None);
     }
 
     #[test]

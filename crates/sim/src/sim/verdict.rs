@@ -1,7 +1,7 @@
 //! What has to hold meanwhile and at the end.
 
 use quenda_frontend::Growth;
-use quenda_node::limits::{BARRIER_RETRY_TICKS, DISK_HANG_MS, TICK_MS};
+use quenda_node::limits::DISK_HANG_MS;
 
 use super::{ANSWER, GRACE, HANG_PROGRESS, LIVENESS, PROGRESS, Sim};
 use crate::client::Client;
@@ -50,9 +50,7 @@ impl Sim {
     /// or that another one is in trouble.
     pub(super) fn check_answers(&mut self, now: Micros) {
         let weather = &self.cx.net.weather;
-        // A barrier takes four journeys, and is asked for anew meanwhile if they take too long.
-        let slow = BARRIER_RETRY_TICKS * TICK_MS * MS / 4;
-        let is_bad = weather.delay.1 > slow || weather.loss > 500;
+        let is_bad = weather.delay.1 > 100 * MS || weather.loss > 500;
         let is_quiet = self.faults == 0 && now > self.quiet_since + ANSWER && now > 2 * ANSWER;
         let victim = self.cx.plan.victim.filter(|_| !is_quiet);
         // A leader whose links are cut while its disk hangs lets go when the latter is noticed.
