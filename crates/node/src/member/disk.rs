@@ -49,7 +49,7 @@ impl Member {
         self.hand_over();
     }
 
-    /// A leader hands over if the others can do without it; to another one when that comes to nothing.
+    /// A leader hands over if the others may do without it; to another one when that comes to nothing.
     fn hand_over(&mut self) {
         let tried_tick = self.disk.tried_tick;
         let early = tried_tick.is_some_and(|tick| self.tick < tick + HAND_OVER_TICKS);
@@ -73,11 +73,13 @@ impl Member {
         self.consensus.transfer_leadership(heir);
     }
 
-    /// Whether the other voters that make promises are a majority: they elect nobody otherwise.
+    /// Whether the other voters may be a majority: they elect nobody otherwise. One that is heard and makes no
+    /// promise does not count. One that this member does not hear may be heard by the others.
     fn others_can_do_without(&self) -> bool {
+        let may_promise = |id| self.peers.answers(id, self.now_ms) || !self.is_there(id);
         let majority = |voters: &[u64]| {
             let others = voters.iter().filter(|id| **id != self.id);
-            let ready = others.filter(|id| self.peers.answers(**id, self.now_ms));
+            let ready = others.filter(|id| may_promise(**id));
             voters.is_empty() || 2 * ready.count() > voters.len()
         };
         majority(&self.membership.voters) && majority(&self.membership.outgoing_voters)

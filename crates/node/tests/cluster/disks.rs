@@ -150,6 +150,29 @@ fn a_leader_keeps_its_office_while_the_others_are_no_majority() {
     cluster.assert_agreement();
 }
 
+/// One of them does not hear it, and is heard by the other.
+#[test]
+fn a_leader_hands_over_although_it_does_not_hear_all_others() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let (leader, heir) = (cluster.leader(), cluster.follower());
+    let deaf = 6 - leader - heir;
+    let client = cluster.open(heir, 60_000);
+    cluster.cut(leader, deaf);
+    cluster.cut(deaf, leader);
+    cluster.run_for(5000);
+    hang(&mut cluster, leader, &client, "/a");
+    cluster.run_for(DISK_HANG_MS + 500);
+    assert_eq!(cluster.leader(), heir);
+    // Two cannot do without one of them.
+    let mut two = Cluster::started(&[1, 2], &[]);
+    let (leader, other) = (two.leader(), two.follower());
+    let client = two.open(other, 60_000);
+    hang(&mut two, leader, &client, "/a");
+    two.run_for(10_000);
+    assert_eq!(two.leader(), leader);
+    assert_eq!(service(&two, other), Service::Serving);
+}
+
 #[test]
 fn a_voter_whose_disk_hangs_takes_no_office() {
     let mut cluster = Cluster::started(&[1, 2, 3, 4, 5], &[]);
