@@ -6,6 +6,7 @@ mod disk;
 mod drive;
 mod follow;
 mod receive;
+mod reconfig;
 mod report;
 mod snapshots;
 mod ticks;
@@ -27,9 +28,9 @@ use crate::touches::Reporter;
 use crate::view::Views;
 use crate::work::{Founding, Outgoing, PeerState, Setup};
 
-use commands::Held;
 use disk::Disk;
 use follow::FastElection;
+use reconfig::Held;
 use snapshots::Snapshots;
 
 /// One member.
