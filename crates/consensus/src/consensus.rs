@@ -15,6 +15,10 @@ use crate::recovered::Recovered;
 use crate::status::{PeerStatus, Role, Status};
 use crate::window::{self, LogWindow};
 
+/// How far the term of a message may be ahead. An election adds one, so no member ever lags that much; and raft gives
+/// up the whole process when terms come to their end.
+const TERMS_AHEAD: u64 = 1 << 32;
+
 /// What the host has to do, in this order: install `snapshot`, hand `persist` to the log writer, send
 /// `messages`, apply `committed`, answer `reads`.
 #[derive(Debug, Default)]
@@ -264,7 +268,8 @@ impl Consensus {
         if message.to != self.config.id {
             return Err(StepError::Misdirected { to: message.to });
         }
-        if !message::is_between_members(&message) {
+        let newest = self.node.raft.term.saturating_add(TERMS_AHEAD);
+        if !message::is_between_members(&message) || message.term > newest {
             return Err(StepError::Unexpected);
         }
         // A call to take leadership over, which is no loss to miss.

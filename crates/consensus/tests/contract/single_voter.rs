@@ -356,6 +356,22 @@ fn takes_no_foreign_or_damaged_message() {
     );
 }
 
+/// Raft would start an election in the term behind it, which is 0, and give up the process.
+#[test]
+fn takes_no_message_of_the_last_term() {
+    let mut member = Member::start(1, 7, Recovered::bootstrap([1, 2], []));
+    // Raft's encoding: timeout-now, to 1, from 2, in this term.
+    let mut call = vec![0x08, 14, 0x10, 1, 0x18, 2, 0x20];
+    call.extend([0xff; 9]);
+    call.push(1);
+    assert_eq!(member.raft.step(&call), Err(StepError::Unexpected));
+    assert_eq!(member.raft.status().term, BOOTSTRAP_TERM);
+    call.truncate(7);
+    call.push(9);
+    assert_eq!(member.raft.step(&call), Ok(()));
+    assert_eq!(member.raft.status().term, 10, "its own election");
+}
+
 #[test]
 fn contradictions_in_what_was_recovered_are_found() {
     let mut member = leading();
