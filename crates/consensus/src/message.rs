@@ -75,9 +75,13 @@ pub(crate) fn is_between_members(message: &eraftpb::Message) -> bool {
     }
 }
 
-/// Whether the entries follow each other and what they are appended to, in index and in term.
+/// Whether the entries follow each other and what they are appended to, in index and in term. Behind the end of
+/// its log raft takes term 0 for the right one.
 fn is_continuous(message: &eraftpb::Message) -> bool {
     let (mut index, mut term) = (message.index, message.log_term);
+    if index > 0 && term == 0 {
+        return false;
+    }
     message.entries.iter().all(|entry| {
         let follows = entry.index == index.wrapping_add(1) && entry.term >= term;
         (index, term) = (entry.index, entry.term);
@@ -129,5 +133,12 @@ mod tests {
         assert!(!is_taken(&[(8, 2), (10, 2)]), "a gap");
         assert!(!is_taken(&[(8, 1)]), "a term that goes back");
         assert!(!is_taken(&[(8, 4)]), "a term to come");
+        let behind = |index| eraftpb::Message {
+            index,
+            log_term: 0,
+            ..message(append, &[])
+        };
+        assert!(is_between_members(&behind(0)), "the very beginning");
+        assert!(!is_between_members(&behind(7)), "no entry is of term 0");
     }
 }
