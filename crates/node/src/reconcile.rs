@@ -74,11 +74,12 @@ impl<F: Fn(u64) -> Facts> Plan<'_, F> {
         changes
     }
 
-    /// Whether voters that are there take the place of others. Those that go are needed until those that come
-    /// have caught up.
+    /// Whether voters go in a way that takes several changes. Those that go are needed until those that come
+    /// have caught up, and until a joint membership is left.
     pub fn is_exchange(&self) -> bool {
         let leader_leaves = !self.is_configured_voter(self.leader);
-        self.awaits_voters() && (leader_leaves || !self.leaving_voters().is_empty())
+        let leave = leader_leaves || !self.leaving_voters().is_empty();
+        leave && (self.awaits_voters() || self.at_once().len() > 1)
     }
 
     /// What an exchange begins with, before anybody is told: a voter to come that is to be fed.
@@ -96,19 +97,13 @@ impl<F: Fn(u64) -> Facts> Plan<'_, F> {
         })
     }
 
-    /// A prepared exchange as one change.
+    /// What a prepared exchange changes before the request takes effect: those that come vote, and those that go
+    /// do not any more, but for the leader. They stay as learners, so that they hear what becomes of the request.
     pub fn exchange(&self) -> Vec<MembershipChange> {
         let votes = self.coming_voters().map(MembershipChange::AddVoter);
-        let learn = self.arrivals();
-        let learners = self.membership.learners.iter().copied();
-        let gone = learners.filter(|id| self.ensemble.server(*id).is_none());
-        let mut leaving = self.leaving_voters();
-        if !self.is_configured_voter(self.leader) {
-            leaving.push(self.leader);
-        }
-        let changes = votes.chain(learn).chain(gone.map(MembershipChange::Remove));
-        let leaving = leaving.into_iter().map(|id| self.departure(id));
-        changes.chain(leaving).collect()
+        let leaving = self.leaving_voters().into_iter();
+        let leaving = leaving.map(MembershipChange::AddLearner);
+        votes.chain(self.arrivals()).chain(leaving).collect()
     }
 
     /// Whether members that are there are on their way to what the configuration says.
@@ -349,7 +344,9 @@ mod tests {
         let wanted = ensemble(&[1, 4, 5], &[6]);
         let now = membership(&[1, 2, 3], &[7]);
         assert!(plan(&now, &wanted, &[]).is_exchange());
-        assert!(!plan(&now, &wanted, &[(4, DOWN), (5, DOWN)]).is_exchange());
+        assert!(plan(&now, &wanted, &[(4, DOWN), (5, DOWN)]).is_exchange());
+        let (few, none) = (membership(&[1, 2, 3], &[]), []);
+        assert!(!plan(&few, &ensemble(&[1, 2], &[]), &none).is_exchange());
         assert!(!plan(&now, &ensemble(&[1, 2, 3, 4], &[]), &[]).is_exchange());
         assert_eq!(plan(&now, &wanted, &[]).preparation(), Some(AddLearner(4)));
         let one = membership(&[1, 2, 3], &[4, 7]);
@@ -363,10 +360,14 @@ mod tests {
                 AddVoter(4),
                 AddLearner(5),
                 AddLearner(6),
-                Remove(7),
-                Remove(2),
-                Remove(3)
+                AddLearner(2),
+                AddLearner(3)
             ]
+        );
+        let exchanged = membership(&[1, 4], &[2, 3, 5, 6, 7]);
+        assert_eq!(
+            plan(&exchanged, &wanted, &[(5, DOWN)]).at_once(),
+            [Remove(2), Remove(3), Remove(7)]
         );
         let both = membership(&[1, 2, 3], &[4, 5]);
         assert_eq!(plan(&both, &wanted, &[]).preparation(), None);
@@ -380,7 +381,12 @@ mod tests {
         assert!(plan(&both, &without_leader, &[]).is_exchange());
         assert_eq!(
             plan(&both, &without_leader, &[]).exchange(),
-            [AddVoter(4), Remove(5), AddLearner(3), Remove(1)]
+            [AddVoter(4), AddLearner(3)]
+        );
+        let exchanged = membership(&[1, 2, 4], &[3, 5]);
+        assert_eq!(
+            plan(&exchanged, &without_leader, &[]).at_once(),
+            [Remove(5), Remove(1)]
         );
     }
 

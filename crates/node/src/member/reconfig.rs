@@ -29,8 +29,13 @@ pub(super) struct Held {
 enum Wait {
     /// An earlier one is not in force yet.
     Earlier,
-    /// Voters take the place of others: they have to catch up first.
-    Exchange { next: Ensemble, permit: Permit },
+    /// Voters take the place of others, or several go: who comes has to catch up first, and who goes must not be
+    /// needed any more. `begun` when the votes are on their way from these to those.
+    Exchange {
+        next: Ensemble,
+        permit: Permit,
+        begun: bool,
+    },
 }
 
 /// Whether an exchange may be prepared: nothing is done for a request that is refused anyway.
@@ -42,6 +47,15 @@ enum Permit {
     Asked,
     Granted,
     Denied,
+}
+
+/// What becomes of an exchange next.
+enum Turn {
+    Wait,
+    /// The votes pass over.
+    Begin(Vec<MembershipChange>),
+    /// The command, the facts it is to be judged by, and what changes with it.
+    Request(Vec<u8>, ReconfigFacts, Vec<MembershipChange>),
 }
 
 impl Held {
@@ -108,45 +122,75 @@ impl Member {
     /// The members that the leader prepares for.
     pub(super) fn prepared_for(&self) -> Option<&Ensemble> {
         match &self.held.as_ref()?.wait {
-            Wait::Exchange { next, permit } => Some(next).filter(|_| *permit == Permit::Granted),
+            Wait::Exchange { next, permit, .. } => {
+                Some(next).filter(|_| *permit == Permit::Granted)
+            }
             Wait::Earlier => None,
         }
     }
 
-    /// Proposes an exchange when it is prepared, or refuses it when it cannot be.
+    /// Takes an exchange a step further: the votes pass over when it is prepared, and when the membership is not
+    /// joint any more the request follows, as an entry of its own. Whoever acknowledges that entry knows that those
+    /// who go have no vote. A request that cannot be prepared, or is not granted, is refused.
     fn release_exchange(&mut self, time_ms: i64) {
-        let Some((command, facts, changes)) = self.judge_exchange() else {
-            return;
-        };
-        if self.propose_request(&command, facts, &changes, time_ms) {
-            self.resume_behind(command.len());
+        match self.judge_exchange() {
+            Turn::Wait => {}
+            Turn::Begin(changes) => self.begin_exchange(&changes),
+            Turn::Request(command, facts, changes) => {
+                if self.propose_request(&command, facts, &changes, time_ms) {
+                    self.resume_behind(command.len());
+                }
+            }
         }
     }
 
-    /// What becomes of an exchange: the command, the facts it is to be judged by, and what changes with it;
-    /// `None` while it waits.
-    fn judge_exchange(&self) -> Option<(Vec<u8>, ReconfigFacts, Vec<MembershipChange>)> {
-        let held = self.held.as_ref()?;
-        let Wait::Exchange { next, permit } = &held.wait else {
-            return None;
+    fn judge_exchange(&self) -> Turn {
+        let Some(held) = &self.held else {
+            return Turn::Wait;
+        };
+        let Wait::Exchange {
+            next,
+            permit,
+            begun,
+        } = &held.wait
+        else {
+            return Turn::Wait;
         };
         let plan = self.plan(next);
         let denied = *permit == Permit::Denied;
         let synced = plan.is_quorum_synced(|id| self.is_there(id)) && !self.has_waited();
-        let changes = if denied || !synced {
-            Vec::new()
-        } else {
-            let ready = *permit == Permit::Granted && plan.is_prepared();
-            let ready = ready && !self.consensus.is_membership_changing();
-            ready.then(|| plan.exchange())?
+        let refused = !begun && (denied || !synced);
+        let ready = *begun || (*permit == Permit::Granted && plan.is_prepared());
+        if !refused && (!ready || self.consensus.is_membership_changing()) {
+            return Turn::Wait;
+        }
+        if !refused && !begun {
+            let changes = plan.exchange();
+            if !changes.is_empty() {
+                return Turn::Begin(changes);
+            }
+        }
+        let changes = match refused {
+            true => Vec::new(),
+            false => plan.at_once(),
         };
         let facts = ReconfigFacts {
             in_progress: false,
-            quorum_synced: synced || denied,
+            quorum_synced: *begun || synced || denied,
         };
         let length = first_len(&held.commands).unwrap_or_default();
         let command = &held.commands[..length.min(held.commands.len())];
-        Some((command.to_vec(), facts, changes))
+        Turn::Request(command.to_vec(), facts, changes)
+    }
+
+    fn begin_exchange(&mut self, changes: &[MembershipChange]) {
+        let proposed = self.consensus.propose_membership(changes, Vec::new());
+        if proposed.is_ok()
+            && let Some(held) = &mut self.held
+            && let Wait::Exchange { begun, .. } = &mut held.wait
+        {
+            *begun = true;
+        }
     }
 
     /// Lets the first command wait; false if another one does already.
@@ -213,8 +257,12 @@ impl Member {
             }
             false => {
                 if let Some(next) = self.exchange(&command) {
-                    let permit = Permit::Unasked;
-                    return self.hold(length, Wait::Exchange { next, permit });
+                    let wait = Wait::Exchange {
+                        next,
+                        permit: Permit::Unasked,
+                        begun: false,
+                    };
+                    return self.hold(length, wait);
                 }
                 self.judge(&command)
             }

@@ -70,6 +70,51 @@ fn a_leader_that_another_takes_the_place_of_may_be_switched_off_too() {
     assert!(cluster.has(4, "/after"));
 }
 
+/// Not when everybody has heard of it: at the moment of the answer.
+#[test]
+fn those_who_went_are_not_needed_from_the_answer_on() {
+    for with_leader in [false, true] {
+        let (mut cluster, leader, others) = with_two_more();
+        let (asked, leaving) = match with_leader {
+            false => (leader, others),
+            true => (others[1], vec![leader, others[0]]),
+        };
+        let client = cluster.open(asked, 600_000);
+        cluster.exchange(&client, &[4, 5], &leaving);
+        assert_answered_and_done_without(&mut cluster, &client, &leaving);
+    }
+    let mut cluster = Cluster::started(&[1, 2, 3, 4, 5], &[]);
+    let leader = cluster.leader();
+    let leaving: Vec<u64> = (1..=5).filter(|id| *id != leader).skip(1).collect();
+    let client = cluster.open(leader, 600_000);
+    let ids: Vec<String> = leaving.iter().map(u64::to_string).collect();
+    cluster.reconfig(&client, None, Some(&ids.join(",")));
+    assert_answered_and_done_without(&mut cluster, &client, &leaving);
+}
+
+fn assert_answered_and_done_without(cluster: &mut Cluster, client: &Client, gone: &[u64]) {
+    cluster.until_amid("it is answered", |cluster| {
+        !answers(cluster, client).is_empty()
+    });
+    assert_eq!(answers(cluster, client), [ErrorCode::Ok]);
+    for id in gone {
+        cluster.kill(*id);
+    }
+    cluster.until("somebody leads", |cluster| cluster.leader_of().is_some());
+    let client = cluster.open(client.member, 600_000);
+    cluster.create(&client, "/after");
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+}
+
+/// Who asks at a member that goes is answered too.
+#[test]
+fn whoever_asks_at_a_member_that_goes_is_answered() {
+    let (mut cluster, _, leaving) = with_two_more();
+    let client = cluster.open(leaving[0], 600_000);
+    cluster.exchange(&client, &[4, 5], &leaving);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+}
+
 #[test]
 fn an_exchange_with_members_that_do_not_catch_up_is_refused_and_nothing_changes() {
     let (mut cluster, leader, leaving) = with_two_more();

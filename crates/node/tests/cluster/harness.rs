@@ -174,17 +174,25 @@ impl Cluster {
 
     /// Does all work and delivers all frames until nothing moves any more.
     pub fn settle(&mut self) {
+        self.settle_until(&|_| false);
+    }
+
+    /// The same, but stops amid it when something holds: true then. Frames may be on the wire still.
+    fn settle_until(&mut self, holds: &impl Fn(&Cluster) -> bool) -> bool {
         loop {
             let mut moved = false;
             let ids: Vec<u64> = self.hosts.keys().copied().collect();
             for id in ids {
                 moved |= self.drive(id);
+                if holds(self) {
+                    return true;
+                }
                 moved |= self.host(id).sync();
                 moved |= self.fetch(id);
             }
             moved |= self.deliver();
             if !moved {
-                return;
+                return false;
             }
         }
     }
@@ -309,12 +317,26 @@ impl Cluster {
 
     /// Lets one tick pass on these members; the others stand still.
     pub fn tick_of(&mut self, ids: &[u64]) {
+        self.begin_tick(ids);
+        self.settle();
+    }
+
+    fn begin_tick(&mut self, ids: &[u64]) {
         self.now_ms += TICK_MS;
         for id in ids.iter().copied() {
             let now_ms = self.now_ms;
             self.host(id).member.tick(now_ms, |_| false);
         }
-        self.settle();
+    }
+
+    /// Ticks until something holds, and stops at that very moment: see [`Cluster::settle_until`].
+    pub fn until_amid(&mut self, what: &str, holds: impl Fn(&Cluster) -> bool) {
+        let start = self.now_ms;
+        while !self.settle_until(&holds) {
+            assert!(self.now_ms < start + 60_000, "not after a minute: {what}");
+            let ids: Vec<u64> = self.hosts.keys().copied().collect();
+            self.begin_tick(&ids);
+        }
     }
 
     pub fn run_for(&mut self, millis: u64) {
