@@ -53,10 +53,10 @@ pub(crate) fn is_between_members(message: &eraftpb::Message) -> bool {
     };
     match kind {
         MessageType::MsgAppend => is_continuous(message),
+        // Their answers carry the same term.
+        MessageType::MsgRequestVote | MessageType::MsgRequestPreVote => message.term > 0,
         MessageType::MsgAppendResponse
-        | MessageType::MsgRequestVote
         | MessageType::MsgRequestVoteResponse
-        | MessageType::MsgRequestPreVote
         | MessageType::MsgRequestPreVoteResponse
         | MessageType::MsgSnapshot
         | MessageType::MsgHeartbeat
@@ -122,6 +122,12 @@ mod tests {
         assert!(!is_taken(-1, &[]));
         assert!(!is_taken(MessageType::MsgTransferLeader as i32, &[]));
         assert!(!is_taken(MessageType::MsgReadIndex as i32, &[]));
+        for kind in [MessageType::MsgRequestVote, MessageType::MsgRequestPreVote] {
+            let mut request = message(kind as i32, &[]);
+            assert!(is_between_members(&request));
+            request.term = 0;
+            assert!(!is_between_members(&request), "an election in no term");
+        }
     }
 
     #[test]
