@@ -11,6 +11,8 @@ use crate::work::PeerState;
 pub struct Peer {
     /// Whether there is a connection with it.
     pub up: bool,
+    /// Whether its process has ended: it closed its connection and was not heard of since.
+    pub gone: bool,
     /// What it said about itself in its last handshake.
     pub state: Option<PeerState>,
     /// When the last frame came.
@@ -77,6 +79,17 @@ impl Peers {
             let silent = now_ms.saturating_sub(reported);
             (REPORT_LATE_MS..REPORT_LOST_MS).contains(&silent)
         })
+    }
+
+    /// Whether a member's process has ended, as far as its connection shows.
+    pub fn is_gone(&self, id: u64) -> bool {
+        self.get(id).is_some_and(|peer| peer.gone)
+    }
+
+    /// Whether a member has reported its sessions since then.
+    pub fn reported_since(&self, id: u64, since_ms: u64) -> bool {
+        let reported = self.get(id).and_then(|peer| peer.reported_ms);
+        reported.is_some_and(|reported| reported >= since_ms)
     }
 
     /// A report of a member's sessions has come.

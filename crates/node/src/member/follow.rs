@@ -101,6 +101,7 @@ impl Member {
             return;
         }
         self.leading_since = Some(status.term);
+        self.took_over_ms = self.now_ms;
         self.reporter.clear();
         self.tracker = SessionTracker::default();
         for (session, state) in tree.sessions() {
@@ -138,7 +139,9 @@ impl Member {
 
     /// The process of another member has closed its connection, or is unreachable at its port.
     pub fn peer_lost(&mut self, peer: u64) {
-        self.peers.entry(peer).up = false;
+        let known = self.peers.entry(peer);
+        known.up = false;
+        known.gone = true;
         self.consensus.report_unreachable(peer);
         if self.consensus.status().leader != Some(peer) {
             return;

@@ -70,6 +70,8 @@ pub struct Member {
     tracker: SessionTracker,
     /// Term in which this member took over the sessions; `None` while it does not lead.
     leading_since: Option<u64>,
+    /// When that was, in milliseconds.
+    took_over_ms: u64,
     /// The newest entry that was applied, and since when it is that one.
     progress: (u64, u64),
     /// Whether the reconfiguration in front of the queue has waited in vain.
@@ -122,6 +124,7 @@ impl Member {
             intake: Intake::default(),
             tracker: SessionTracker::default(),
             leading_since: None,
+            took_over_ms: setup.now_ms,
             progress: (0, setup.now_ms),
             reconfig_refused: false,
             reconfig_index: 0,
@@ -214,6 +217,7 @@ impl Member {
     pub fn peer_up(&mut self, peer: u64, state: PeerState) {
         let known = self.peers.entry(peer);
         known.up = true;
+        known.gone = false;
         known.state = Some(state);
     }
 

@@ -6,7 +6,9 @@ use quenda_tree::ensemble::Ensemble;
 
 use super::Member;
 use crate::frame::{Frame, Standing};
-use crate::limits::{CAUGHT_UP_ENTRIES, PAUSE_MS, RECONCILE_TICKS, STALL_MS, STATUS_TICKS};
+use crate::limits::{
+    CAUGHT_UP_ENTRIES, PAUSE_MS, RECONCILE_TICKS, REPORT_LOST_MS, STALL_MS, STATUS_TICKS,
+};
 use crate::reconcile::{Facts, Plan, Step};
 
 impl Member {
@@ -71,9 +73,11 @@ impl Member {
         let is_held_up = |session, member| {
             is_held_up(session) || (is_elsewhere(member) && peers.is_report_late(member, now_ms))
         };
-        let may_have_heard_until = |member| match is_elsewhere(member) {
-            true => peers.may_have_heard_until(member, now_ms),
-            false => 0,
+        let unheard_until_ms = self.unheard_until_ms();
+        let may_have_heard_until = |member| match member {
+            0 => unheard_until_ms,
+            _ if is_elsewhere(member) => peers.may_have_heard_until(member, now_ms),
+            _ => 0,
         };
         let expired = self
             .tracker
@@ -83,6 +87,20 @@ impl Member {
                 session,
                 generation,
             });
+        }
+    }
+
+    /// Until when a member that has not reported to this leader may have heard sessions that nobody else has: it may
+    /// not have noticed yet that the leader before is gone, and serve its clients. 0 if all have reported, but for those
+    /// whose process has ended.
+    fn unheard_until_ms(&self) -> u64 {
+        let members = self.membership.members().into_iter();
+        let mut others = members.filter(|id| *id != self.id);
+        let is_known =
+            |id| self.peers.reported_since(id, self.took_over_ms) || self.peers.is_gone(id);
+        match others.all(is_known) {
+            true => 0,
+            false => self.took_over_ms + REPORT_LOST_MS,
         }
     }
 

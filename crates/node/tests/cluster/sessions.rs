@@ -137,6 +137,38 @@ fn a_new_leader_gives_everybody_the_full_timeout() {
 }
 
 #[test]
+fn a_member_cut_off_while_the_leader_fails_may_have_heard_its_sessions_for_a_while() {
+    let mut cluster = Cluster::started(&[1, 2, 3, 4, 5], &[]);
+    let leader = cluster.leader();
+    let client = open_at_follower(&mut cluster);
+    cluster.run_for(1000);
+    cluster.isolate(client.member);
+    cluster.kill(leader);
+    let others: Vec<u64> = (1..=5)
+        .filter(|id| ![leader, client.member].contains(id))
+        .collect();
+    // It serves its clients until it misses the leader.
+    let mut heard_ms = cluster.now_ms;
+    while cluster.hosts[&client.member].member.service() == Service::Serving {
+        heard_ms = cluster.now_ms;
+        let host = cluster.host(client.member);
+        host.member.touched(&[client.session], heard_ms);
+        cluster.tick();
+    }
+    assert!(heard_ms > 0 && cluster.leader_of().is_some());
+    let alive = |cluster: &mut Cluster| {
+        let tree = &cluster.host(others[0]).tree;
+        tree.session(client.session).is_some()
+    };
+    while cluster.now_ms < heard_ms + 4000 {
+        cluster.tick();
+    }
+    assert!(alive(&mut cluster));
+    cluster.run_for(2000);
+    assert!(!alive(&mut cluster));
+}
+
+#[test]
 fn a_leader_that_was_paused_ends_nobody_for_that() {
     let mut cluster = Cluster::started(&[1, 2, 3], &[]);
     let clients: Vec<Client> = (1..=3).map(|member| cluster.open(member, 4000)).collect();
