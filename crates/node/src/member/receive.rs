@@ -20,6 +20,7 @@ impl Member {
         let peer = self.peers.entry(from);
         peer.heard_ms = Some(now_ms);
         peer.up = true;
+        peer.gone = false;
         match frame {
             Frame::Raft {
                 to_learner,

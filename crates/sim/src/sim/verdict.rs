@@ -54,9 +54,14 @@ impl Sim {
         let is_quiet = self.faults == 0 && now > self.quiet_since + ANSWER && now > 2 * ANSWER;
         let victim = self.cx.plan.victim.filter(|_| !is_quiet);
         // A leader whose links are cut while its disk hangs lets go when the latter is noticed.
-        let bound = match victim {
-            Some(_) => ANSWER + DISK_HANG_MS * MS,
-            None => ANSWER,
+        let patience = ANSWER + DISK_HANG_MS * MS;
+        let hung = |victim| {
+            let until = self.hosts.get(victim).map_or(0, |host| host.hanging_until);
+            until > 0 && now < until + patience
+        };
+        let bound = match victim.as_ref().is_some_and(hung) {
+            true => patience,
+            false => ANSWER,
         };
         // Also a member whose disk hangs lets go of its clients.
         let hangs = self.cx.plan.hangs && now > 2 * ANSWER;
