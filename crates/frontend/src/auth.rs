@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use quenda_proto::acl::{DIGEST, IP, SUPER};
+use quenda_proto::acl::{DIGEST, IP, SUPER, X509};
 use quenda_proto::frame;
 use quenda_proto::records::{AuthPacket, GetSaslRequest, SetSaslResponse};
 use quenda_proto::{Decode, Encode, ErrorCode, Reader};
@@ -29,6 +29,23 @@ fn address_text(peer: IpAddr) -> String {
 }
 
 impl Connection {
+    /// The client has proved in the TLS handshake that a certificate with this subject, as Java writes it, is its own.
+    /// False, and the connection is to be closed, when that is more than the bounds allow. To be called before the first
+    /// [`receive`](Self::receive).
+    pub fn certify(&mut self, subject: &str) -> bool {
+        let is_super = self.settings.x509_super_user.as_deref() == Some(subject);
+        let mut proved = Vec::new();
+        if is_super {
+            proved.push(Identity::new(SUPER, subject));
+        }
+        proved.push(Identity::new(X509, subject));
+        let accepted = self.add_identities(proved);
+        if !accepted {
+            self.close(CloseReason::AuthFailed);
+        }
+        accepted
+    }
+
     /// Served as soon as it is read, beside the requests that wait.
     pub(crate) fn take_auth(&mut self, xid: i32, body: &[u8]) {
         let Ok(packet) = AuthPacket::decode(&mut Reader::new(body)) else {
@@ -60,6 +77,11 @@ impl Connection {
                     proved.push(Identity::new(SUPER, ""));
                 }
                 Some(proved)
+            }
+            // Proved by the handshake already, or not at all.
+            X509 => {
+                let subject = self.identities.iter().find(|one| &*one.scheme == X509)?;
+                Some(vec![subject.clone()])
             }
             _ => None,
         }

@@ -16,6 +16,11 @@ pub struct Settings {
     pub super_digest: Option<String>,
     /// Whether the digest scheme exists (`DigestAuthenticationProvider.enabled`). Default true.
     pub digest_enabled: bool,
+    /// Whether the scheme of certificates (`x509`) exists: clients can prove theirs, and access lists may name them.
+    /// Default false.
+    pub x509_enabled: bool,
+    /// Subject of the certificate that passes every check (`X509AuthenticationProvider.superUser`). Default none.
+    pub x509_super_user: Option<String>,
     /// Schemes of which a connection needs one before it may do anything (`enforce.auth.schemes`);
     /// empty to ask for none. Default empty.
     pub enforce_auth: Vec<String>,
@@ -42,6 +47,8 @@ impl Default for Settings {
             session_timeout_max_ms: 40_000,
             super_digest: None,
             digest_enabled: true,
+            x509_enabled: false,
+            x509_super_user: None,
             enforce_auth: Vec::new(),
             skip_acl: false,
             enforce_quota: false,
@@ -67,6 +74,7 @@ impl Settings {
             enforce_quota: self.enforce_quota,
             reconfig_enabled: self.reconfig_enabled,
             standalone_enabled: self.standalone_enabled,
+            x509: self.x509_enabled,
         }
     }
 }

@@ -28,5 +28,7 @@ pub const DIGEST: &str = "digest";
 pub const IP: &str = "ip";
 /// Identity proved by a SASL exchange.
 pub const SASL: &str = "sasl";
+/// Subject of a certificate that the peer has proved to be its own.
+pub const X509: &str = "x509";
 /// Passes every check; never part of a list.
 pub const SUPER: &str = "super";

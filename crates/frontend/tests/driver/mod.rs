@@ -178,6 +178,13 @@ impl Member {
         id
     }
 
+    /// As [`accept`](Self::accept), of a client that has proved a certificate.
+    pub fn accept_certified(&mut self, subject: &str) -> u64 {
+        let client = self.accept();
+        self.client_mut(client).connection.certify(subject);
+        client
+    }
+
     /// A client with a new session.
     pub fn client(&mut self) -> u64 {
         let client = self.accept();

@@ -4,6 +4,7 @@ mod ip;
 mod matcher;
 mod request;
 mod store;
+mod x500;
 
 pub(crate) use request::resolve;
 pub(crate) use store::{AclLoader, AclStore};

@@ -4,12 +4,14 @@ use std::collections::HashSet;
 
 use quenda_proto::ErrorCode;
 use quenda_proto::acl::perms::ALL;
-use quenda_proto::acl::{ANYONE, AUTH, DIGEST, IP, WORLD};
+use quenda_proto::acl::{ANYONE, AUTH, DIGEST, IP, WORLD, X509};
 use quenda_proto::records::Acl;
 
 use super::ip::Prefix;
 use super::store::AclStore;
+use super::x500;
 use super::{AclEntry, AclId};
+use crate::command::Switches;
 use crate::identity::Identity;
 use crate::limits::ACL_ENTRIES_MAX;
 
@@ -20,13 +22,14 @@ pub(crate) fn resolve(
     store: &mut AclStore,
     list: Option<&[Acl<'_>]>,
     identities: &[Identity],
+    switches: Switches,
     room: &mut usize,
 ) -> Result<AclId, ErrorCode> {
     let list = list.unwrap_or_default();
     match list {
         [] => Err(ErrorCode::InvalidAcl),
         [only] if is_open(only) => Ok(AclId::OPEN),
-        _ => Ok(store.intern(expanded(list, identities, room)?)),
+        _ => Ok(store.intern(expanded(list, identities, switches, room)?)),
     }
 }
 
@@ -39,6 +42,7 @@ fn is_open(entry: &Acl<'_>) -> bool {
 fn expanded(
     list: &[Acl<'_>],
     identities: &[Identity],
+    switches: Switches,
     room: &mut usize,
 ) -> Result<Vec<AclEntry>, ErrorCode> {
     // Asked for membership alone: its order, which differs between members, is never seen.
@@ -64,7 +68,7 @@ fn expanded(
             }
             continue;
         }
-        if !is_known(scheme) {
+        if !is_known(scheme, switches) {
             return Err(ErrorCode::InvalidAcl);
         }
         let id = id.ok_or(ErrorCode::MarshallingError)?;
@@ -93,15 +97,20 @@ impl Expanded<'_> {
     }
 }
 
-/// sasl and x509 ids are no more known than in a ZooKeeper that has neither configured.
-fn is_known(scheme: &str) -> bool {
-    matches!(scheme, WORLD | DIGEST | IP)
+/// sasl ids, and x509 ids on a member without TLS, are no more known than in a ZooKeeper that has neither configured.
+fn is_known(scheme: &str, switches: Switches) -> bool {
+    match scheme {
+        WORLD | DIGEST | IP => true,
+        X509 => switches.x509,
+        _ => false,
+    }
 }
 
 fn is_valid(scheme: &str, id: &str) -> bool {
     match scheme {
         WORLD => id == ANYONE,
         IP => Prefix::parse(id).is_some(),
+        X509 => x500::is_name(id),
         _ => is_digest(id),
     }
 }
@@ -119,6 +128,14 @@ mod tests {
     use super::*;
     use crate::limits::ACL_BYTES_MAX;
 
+    const SWITCHES: Switches = Switches {
+        skip_acl: false,
+        enforce_quota: false,
+        reconfig_enabled: false,
+        standalone_enabled: false,
+        x509: true,
+    };
+
     fn entry<'a>(perms: i32, scheme: &'a str, id: &'a str) -> Acl<'a> {
         Acl {
             perms,
@@ -131,7 +148,9 @@ mod tests {
 
     fn stored(list: &[Acl<'_>], identities: &[Identity]) -> Result<Vec<AclEntry>, ErrorCode> {
         let mut store = AclStore::new();
-        let id = resolve(&mut store, Some(list), identities, &mut { ACL_BYTES_MAX })?;
+        let id = resolve(&mut store, Some(list), identities, SWITCHES, &mut {
+            ACL_BYTES_MAX
+        })?;
         Ok(store.entries(id).to_vec())
     }
 
@@ -157,12 +176,23 @@ mod tests {
             ("nope", "anyone"),
             ("super", ""),
             ("sasl", "joe"),
-            ("x509", "CN=joe"),
+            ("x509", "joe"),
             ("ip", "localhost"),
         ] {
             let got = verdict(&[entry(31, scheme, id)]);
             assert_eq!(got, Some(ErrorCode::InvalidAcl), "{scheme}:{id}");
         }
+    }
+
+    #[test]
+    fn subjects_of_certificates_are_known_where_clients_can_prove_them() {
+        let list = [entry(31, "x509", "CN=joe,O=Org\\, Inc")];
+        assert_eq!(verdict(&list), None);
+        let (mut store, without) = (AclStore::new(), Switches::default());
+        let stored = resolve(&mut store, Some(&list), &[], without, &mut {
+            ACL_BYTES_MAX
+        });
+        assert_eq!(stored, Err(ErrorCode::InvalidAcl));
     }
 
     #[test]
@@ -176,7 +206,7 @@ mod tests {
         assert_eq!(verdict(&[]), Some(ErrorCode::InvalidAcl));
         let mut store = AclStore::new();
         assert_eq!(
-            resolve(&mut store, None, &[], &mut 9),
+            resolve(&mut store, None, &[], SWITCHES, &mut 9),
             Err(ErrorCode::InvalidAcl)
         );
     }
@@ -228,12 +258,12 @@ mod tests {
         let mut store = AclStore::new();
         let list = |id| [entry(31, "digest", id), entry(1, "world", "anyone")];
         let mut room = 40;
-        let first = resolve(&mut store, Some(&list("a:b")), &[], &mut room);
+        let first = resolve(&mut store, Some(&list("a:b")), &[], SWITCHES, &mut room);
         assert!(first.is_ok());
         assert_eq!(room, 40 - "digesta:bworldanyone".len());
-        let second = resolve(&mut store, Some(&list("a:c")), &[], &mut room);
+        let second = resolve(&mut store, Some(&list("a:c")), &[], SWITCHES, &mut room);
         assert!(second.is_ok());
-        let third = resolve(&mut store, Some(&list("a:d")), &[], &mut room);
+        let third = resolve(&mut store, Some(&list("a:d")), &[], SWITCHES, &mut room);
         assert_eq!(third, Err(ErrorCode::InvalidAcl));
     }
 

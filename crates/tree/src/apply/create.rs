@@ -12,7 +12,7 @@ use quenda_proto::{ErrorCode, Op};
 
 use super::{Transaction, decoded, given, split};
 use crate::Tree;
-use crate::acl::{self, AclId};
+use crate::acl::AclId;
 use crate::changes::{Change, ChangeKind};
 use crate::digest;
 use crate::node::{Node, NodeId, Owner};
@@ -97,7 +97,7 @@ impl Tree {
         let session = tx.session?;
         let given_path = *given(&new.path)?;
         let (parent_path, _) = split(given_path)?;
-        let acl = acl::resolve(&mut self.acls, new.acl, tx.identities, &mut tx.acl_room)?;
+        let acl = tx.resolve_acl(&mut self.acls, new.acl)?;
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
         self.check_permission(tx, self.nodes.get(parent).acl, CREATE)?;
         let path = match new.sequential {

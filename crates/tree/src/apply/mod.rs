@@ -9,10 +9,11 @@ mod set;
 
 use bytes::BytesMut;
 use quenda_proto::jute::{Decode, Encode, Reader};
+use quenda_proto::records::Acl;
 use quenda_proto::{ErrorCode, Op};
 
 use crate::Tree;
-use crate::acl::AclId;
+use crate::acl::{self, AclId, AclStore};
 use crate::changes::{Change, Changes};
 use crate::command::{Command, Request, Stamp, Switches};
 use crate::identity::Identity;
@@ -86,6 +87,20 @@ pub(crate) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
+    fn resolve_acl(
+        &mut self,
+        store: &mut AclStore,
+        given: Option<&[Acl<'_>]>,
+    ) -> Result<AclId, ErrorCode> {
+        acl::resolve(
+            store,
+            given,
+            self.identities,
+            self.switches,
+            &mut self.acl_room,
+        )
+    }
+
     fn changed(&mut self, change: Change<'_>) {
         self.changes.push(change);
     }

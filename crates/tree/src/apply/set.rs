@@ -7,7 +7,6 @@ use quenda_proto::records::{CheckVersionRequest, SetAclRequest, SetDataRequest, 
 
 use super::{Transaction, check_version, given, next_version};
 use crate::Tree;
-use crate::acl;
 use crate::changes::{Change, ChangeKind};
 use crate::digest;
 use crate::node::NodeId;
@@ -60,7 +59,7 @@ impl Tree {
         let path = request.path.as_deref().ok_or(ErrorCode::BadArguments)?;
         validate(path).map_err(|_| ErrorCode::BadArguments)?;
         let given = request.acl.as_deref();
-        let list = acl::resolve(&mut self.acls, given, tx.identities, &mut tx.acl_room)?;
+        let list = tx.resolve_acl(&mut self.acls, given)?;
         let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;
         let node = self.nodes.get(id);
         self.check_permission(tx, node.acl, ADMIN)?;

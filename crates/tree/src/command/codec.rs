@@ -159,6 +159,7 @@ impl Switches {
             | u8::from(self.enforce_quota) << 1
             | u8::from(self.reconfig_enabled) << 2
             | u8::from(self.standalone_enabled) << 3
+            | u8::from(self.x509) << 4
     }
 
     fn from_bits(bits: u8) -> Switches {
@@ -167,6 +168,7 @@ impl Switches {
             enforce_quota: bits & 2 != 0,
             reconfig_enabled: bits & 4 != 0,
             standalone_enabled: bits & 8 != 0,
+            x509: bits & 16 != 0,
         }
     }
 }
@@ -389,6 +391,7 @@ mod tests {
                 enforce_quota: true,
                 reconfig_enabled: false,
                 standalone_enabled: true,
+                x509: true,
             },
             identities: vec![Identity::new("ip", "127.0.0.1")],
             op: 1,

@@ -144,6 +144,8 @@ pub struct Switches {
     /// An ensemble may not shrink to one voter: a single member is not an ensemble
     /// (`standaloneEnabled`).
     pub standalone_enabled: bool,
+    /// Access lists may name subjects of certificates (the scheme `x509`).
+    pub x509: bool,
 }
 
 /// A log entry that does not hold what it should. Only a damaged store or a newer member can cause it.

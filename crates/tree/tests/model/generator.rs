@@ -235,6 +235,7 @@ impl Generator {
                 enforce_quota: false,
                 reconfig_enabled: !self.random.one_in(20),
                 standalone_enabled: self.random.one_in(2),
+                ..Switches::default()
             },
             identities: self.identities(),
             body,
