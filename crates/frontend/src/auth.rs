@@ -2,15 +2,17 @@
 
 use core::net::IpAddr;
 
-use quenda_proto::acl::{DIGEST, IP, SUPER, X509};
-use quenda_proto::frame;
+use quenda_proto::acl::{DIGEST, IP, SASL, SUPER, X509};
+use quenda_proto::frame::{self, OpenFrame};
 use quenda_proto::records::{AuthPacket, GetSaslRequest, SetSaslResponse};
 use quenda_proto::{Decode, Encode, ErrorCode, Reader};
 use quenda_tree::Identity;
 use quenda_tree::identity::digest_identity;
+use subtle::ConstantTimeEq;
 
 use crate::connection::{CloseReason, Connection};
-use crate::reply;
+use crate::sasl::{SaslRefusal, Step};
+use crate::world::World;
 
 /// The identity that every connection has.
 pub(crate) fn address_identity(peer: IpAddr) -> Identity {
@@ -70,8 +72,8 @@ impl Connection {
         match scheme? {
             IP => Some(vec![address_identity(self.peer)]),
             DIGEST if self.settings.digest_enabled => {
-                let identity = digest_identity(credential?);
-                let is_super = self.settings.super_digest.as_deref() == Some(&*identity.id);
+                let identity = digest_identity(self.settings.digest_algorithm, credential?);
+                let is_super = self.is_super_digest(&identity.id);
                 let mut proved = vec![identity];
                 if is_super {
                     proved.push(Identity::new(SUPER, ""));
@@ -85,6 +87,11 @@ impl Connection {
             }
             _ => None,
         }
+    }
+
+    fn is_super_digest(&self, id: &str) -> bool {
+        let configured = self.settings.super_digest.as_deref();
+        configured.is_some_and(|digest| digest.as_bytes().ct_eq(id.as_bytes()).into())
     }
 
     /// False when that would be more than the bounds allow.
@@ -103,18 +110,62 @@ impl Connection {
         self.identities.len() <= limits.identities_max && bytes <= limits.identity_bytes_max
     }
 
-    /// No SASL mechanism is set up: the answer is a null token, as ZooKeeper gives it then.
-    pub(crate) fn take_sasl(&mut self, xid: i32, body: &[u8]) {
-        match GetSaslRequest::decode(&mut Reader::new(body)) {
-            Ok(GetSaslRequest { token: Some(_) }) => {}
-            // As in ZooKeeper: even the first, empty token is not null.
-            Ok(GetSaslRequest { token: None }) | Err(_) => {
-                self.close(CloseReason::AuthPacket);
-                return;
-            }
+    /// Served as soon as it is read, too. Where SASL is not set up the answer is a null token, as ZooKeeper gives it
+    /// then.
+    pub(crate) fn take_sasl(&mut self, xid: i32, body: &[u8], world: &World<'_>) {
+        // As in ZooKeeper: even the first, empty token is not null.
+        let Ok(GetSaslRequest { token: Some(token) }) =
+            GetSaslRequest::decode(&mut Reader::new(body))
+        else {
+            self.close(CloseReason::AuthPacket);
+            return;
+        };
+        let Some(users) = world.sasl else {
+            self.answer_sasl(xid, ErrorCode::Ok, None);
+            return;
+        };
+        match self.sasl.take(token, users) {
+            Ok(Step::Challenge(token)) => self.answer_sasl(xid, ErrorCode::Ok, Some(&token)),
+            Ok(Step::Accepted { token, user }) => self.accept_sasl(xid, &user, &token),
+            Err(refusal) => self.refuse_sasl(xid, refusal),
         }
-        let frame = reply::begin(&mut self.output, xid, 0, 4);
-        SetSaslResponse { token: None }.encode(&mut self.output);
+    }
+
+    fn accept_sasl(&mut self, xid: i32, user: &str, token: &[u8]) {
+        let mut proved = vec![Identity::new(SASL, user)];
+        let super_users = &self.settings.sasl_super_users;
+        if super_users.iter().any(|super_user| super_user == user) {
+            proved.push(Identity::new(SUPER, ""));
+        }
+        if self.add_identities(proved) {
+            self.answer_sasl(xid, ErrorCode::Ok, Some(token));
+        } else {
+            self.answer_sasl(xid, ErrorCode::AuthFailed, None);
+            self.close(CloseReason::AuthFailed);
+        }
+    }
+
+    fn refuse_sasl(&mut self, xid: i32, refusal: SaslRefusal) {
+        let required = self.settings.requires_sasl();
+        if refusal == SaslRefusal::Broken {
+            self.close(CloseReason::Sasl(refusal));
+        } else if self.settings.allow_sasl_failed_clients && !required {
+            self.answer_sasl(xid, ErrorCode::Ok, None);
+        } else {
+            let error = match required {
+                true => ErrorCode::SessionClosedRequireSaslAuth,
+                false => ErrorCode::AuthFailed,
+            };
+            self.answer_sasl(xid, error, None);
+            self.close(CloseReason::Sasl(refusal));
+        }
+    }
+
+    /// The one reply that has a body behind an error.
+    fn answer_sasl(&mut self, xid: i32, error: ErrorCode, token: Option<&[u8]>) {
+        let frame = OpenFrame::start(&mut self.output);
+        frame::put_reply_header(&mut self.output, xid, 0, error);
+        SetSaslResponse { token }.encode(&mut self.output);
         frame.finish(&mut self.output);
         self.stats.sent += 1;
     }

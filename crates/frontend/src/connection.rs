@@ -13,6 +13,7 @@ use crate::auth;
 use crate::handshake::Handshaking;
 use crate::pending::PendingQueue;
 use crate::request::Batch;
+use crate::sasl::{Exchange, SaslRefusal};
 use crate::settings::Settings;
 use crate::stats::Stats;
 use crate::world::{ConnectionId, Proposals, Watches, World};
@@ -31,6 +32,7 @@ pub struct Connection {
     pub(crate) phase: Phase,
     /// Only ever added to, so that a prefix of it is a snapshot.
     pub(crate) identities: Vec<Identity>,
+    pub(crate) sasl: Exchange,
     pub(crate) session: i64,
     pub(crate) generation: u64,
     pub(crate) timeout_ms: i32,
@@ -125,6 +127,9 @@ pub enum CloseReason {
     /// Authentication failed; the reply says so.
     #[error("authentication failed")]
     AuthFailed,
+    /// Authentication by SASL failed; the reply says so, but for [`SaslRefusal::Broken`].
+    #[error("authentication by SASL failed: {0}")]
+    Sasl(SaslRefusal),
     /// A request came before the authentication that the settings ask for; the reply says so.
     #[error("the client must authenticate first")]
     AuthRequired,
@@ -161,6 +166,7 @@ impl Connection {
             settings,
             phase: Phase::Fresh,
             identities: vec![auth::address_identity(peer)],
+            sasl: Exchange::default(),
             session: 0,
             generation: 0,
             timeout_ms: 0,

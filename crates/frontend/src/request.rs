@@ -98,7 +98,7 @@ impl Connection {
         let op = Op::from_code(code).map(|op| (op, route(op)));
         match op {
             Some((_, Route::Auth)) => return self.take_auth(xid, body),
-            Some((_, Route::Sasl)) => return self.take_sasl(xid, body),
+            Some((_, Route::Sasl)) => return self.take_sasl(xid, body, world),
             Some((_, Route::Serve(..) | Route::Write | Route::Unknown)) | None => {}
         }
         if !self.has_required_identity() {

@@ -1,6 +1,8 @@
 //! What an operator can set about the client protocol.
 
+use quenda_proto::acl::SASL;
 use quenda_tree::command::Switches;
+use quenda_tree::identity::DigestAlgorithm;
 
 use crate::limits::Limits;
 
@@ -14,6 +16,8 @@ pub struct Settings {
     /// `user:hash` of the digest identity that passes every check
     /// (`DigestAuthenticationProvider.superDigest`). Default none.
     pub super_digest: Option<String>,
+    /// Hash of the digest scheme (`DigestAuthenticationProvider.digestAlg`). Default SHA-1.
+    pub digest_algorithm: DigestAlgorithm,
     /// Whether the digest scheme exists (`DigestAuthenticationProvider.enabled`). Default true.
     pub digest_enabled: bool,
     /// Whether the scheme of certificates (`x509`) exists: clients can prove theirs, and access lists may name them.
@@ -21,6 +25,13 @@ pub struct Settings {
     pub x509_enabled: bool,
     /// Subject of the certificate that passes every check (`X509AuthenticationProvider.superUser`). Default none.
     pub x509_super_user: Option<String>,
+    /// Whether the scheme of SASL users (`sasl`) exists: access lists may name them. Default false.
+    pub sasl_enabled: bool,
+    /// SASL users who pass every check (`superUser`). Default none.
+    pub sasl_super_users: Vec<String>,
+    /// Whether a connection goes on, as nobody, when its authentication by SASL failed
+    /// (`allowSaslFailedClients`); not if SASL is required. Default false.
+    pub allow_sasl_failed_clients: bool,
     /// Schemes of which a connection needs one before it may do anything (`enforce.auth.schemes`);
     /// empty to ask for none. Default empty.
     pub enforce_auth: Vec<String>,
@@ -46,9 +57,13 @@ impl Default for Settings {
             session_timeout_min_ms: 4_000,
             session_timeout_max_ms: 40_000,
             super_digest: None,
+            digest_algorithm: DigestAlgorithm::default(),
             digest_enabled: true,
             x509_enabled: false,
             x509_super_user: None,
+            sasl_enabled: false,
+            sasl_super_users: Vec::new(),
+            allow_sasl_failed_clients: false,
             enforce_auth: Vec::new(),
             skip_acl: false,
             enforce_quota: false,
@@ -68,6 +83,10 @@ impl Settings {
             .min(self.session_timeout_max_ms)
     }
 
+    pub(crate) fn requires_sasl(&self) -> bool {
+        self.enforce_auth.iter().any(|scheme| scheme == SASL)
+    }
+
     pub(crate) fn switches(&self) -> Switches {
         Switches {
             skip_acl: self.skip_acl,
@@ -75,6 +94,8 @@ impl Settings {
             reconfig_enabled: self.reconfig_enabled,
             standalone_enabled: self.standalone_enabled,
             x509: self.x509_enabled,
+            sasl: self.sasl_enabled,
+            without_digest: !self.digest_enabled,
         }
     }
 }

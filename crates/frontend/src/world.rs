@@ -4,6 +4,7 @@ use bytes::BytesMut;
 use quenda_tree::Tree;
 use quenda_tree::command::Command;
 
+use crate::sasl::SaslUsers;
 use crate::session_ids::SessionIds;
 use crate::watch_kinds::WatchKinds;
 
@@ -56,6 +57,8 @@ pub struct World<'a> {
     pub watches: &'a dyn Watches,
     /// Ids for new sessions.
     pub session_ids: &'a SessionIds,
+    /// Who may authenticate by SASL; none where that is not set up.
+    pub sasl: Option<&'a dyn SaslUsers>,
     /// What the member does for clients.
     pub service: ServiceMode,
     /// Whether writes that grow are taken.

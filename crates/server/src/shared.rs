@@ -135,6 +135,7 @@ impl Shared {
             tree,
             watches: &self.watches,
             session_ids: &self.session_ids,
+            sasl: None,
             service: self.service_of_sessions(),
             growth: self.growth(),
             sync: self.sync_mode(),

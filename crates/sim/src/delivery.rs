@@ -94,6 +94,7 @@ impl Connections for Delivery<'_> {
             tree,
             watches: self.watches,
             session_ids: self.session_ids,
+            sasl: None,
             service: self.service,
             growth: Growth::Allowed,
             sync: self.sync,

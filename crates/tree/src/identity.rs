@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use quenda_proto::acl::{AUTH, DIGEST, IP, SUPER, WORLD};
 use quenda_proto::jute::text_from_utf8;
 use sha1::{Digest, Sha1};
+use sha2::{Sha224, Sha256, Sha384, Sha512};
 
 /// Who somebody is, under which scheme that was proved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,13 +36,63 @@ impl Identity {
     }
 }
 
-/// The identity that a digest credential `user:password` proves: `user:` and the base64 of the SHA-1 of
+/// The hash in identities of the digest scheme.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DigestAlgorithm {
+    /// SHA-1, which nearly every ensemble has.
+    #[default]
+    Sha1,
+    /// SHA-224.
+    Sha224,
+    /// SHA-256.
+    Sha256,
+    /// SHA-384.
+    Sha384,
+    /// SHA-512.
+    Sha512,
+}
+
+impl DigestAlgorithm {
+    /// The algorithm that Java knows by this name.
+    pub fn from_name(name: &str) -> Option<DigestAlgorithm> {
+        match name.to_ascii_uppercase().as_str() {
+            "SHA1" | "SHA-1" | "SHA" => Some(DigestAlgorithm::Sha1),
+            "SHA-224" | "SHA224" => Some(DigestAlgorithm::Sha224),
+            "SHA-256" | "SHA256" => Some(DigestAlgorithm::Sha256),
+            "SHA-384" | "SHA384" => Some(DigestAlgorithm::Sha384),
+            "SHA-512" | "SHA512" => Some(DigestAlgorithm::Sha512),
+            _ => None,
+        }
+    }
+
+    fn hash(self, text: &[u8]) -> Vec<u8> {
+        match self {
+            DigestAlgorithm::Sha1 => Sha1::digest(text).to_vec(),
+            DigestAlgorithm::Sha224 => Sha224::digest(text).to_vec(),
+            DigestAlgorithm::Sha256 => Sha256::digest(text).to_vec(),
+            DigestAlgorithm::Sha384 => Sha384::digest(text).to_vec(),
+            DigestAlgorithm::Sha512 => Sha512::digest(text).to_vec(),
+        }
+    }
+}
+
+/// The identity that a digest credential `user:password` proves: `user:` and the base64 of the hash of
 /// the whole credential. Without a colon all of it is the user.
-pub fn digest_identity(credential: &[u8]) -> Identity {
+pub fn digest_identity(algorithm: DigestAlgorithm, credential: &[u8]) -> Identity {
     let credential = text_from_utf8(credential);
     let user = credential.split(':').next().unwrap_or_default();
-    let hash = STANDARD.encode(Sha1::digest(credential.as_bytes()));
+    let hash = STANDARD.encode(algorithm.hash(credential.as_bytes()));
     Identity::new(DIGEST, &format!("{user}:{hash}"))
+}
+
+/// Whether a text can be the name of a SASL user: without `@`, or `name@realm`, or `name/host@realm`.
+pub fn is_principal(text: &str) -> bool {
+    match text.split_once('@') {
+        None => true,
+        Some((name, realm)) => {
+            !realm.contains(['/', '@']) && name.bytes().filter(|byte| *byte == b'/').count() <= 1
+        }
+    }
 }
 
 #[cfg(test)]
@@ -54,13 +105,45 @@ mod tests {
             ("super:test", "super:D/InIHSb7yEEbrWz8b9l71RjZJU="),
             ("u:p", "u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ="),
         ] {
-            assert_eq!(&*digest_identity(credential.as_bytes()).id, id);
+            let identity = digest_identity(DigestAlgorithm::Sha1, credential.as_bytes());
+            assert_eq!(&*identity.id, id);
+        }
+    }
+
+    /// As `openssl` hashes the credential `a:b`.
+    #[test]
+    fn other_algorithms_by_their_names_in_java() {
+        for (name, id) in [
+            ("sha", "a:3OptnM09ILoVSfbZtd3mB0IViII="),
+            ("SHA-256", "a:Z4OjHqv2jMwGYPk1wIJigr3SJB86gKny0Q1Zrqnrtdg="),
+        ] {
+            let algorithm = DigestAlgorithm::from_name(name).expect("an algorithm");
+            assert_eq!(&*digest_identity(algorithm, b"a:b").id, id, "{name}");
+        }
+        for (name, length) in [("SHA-224", 40), ("SHA-384", 64), ("sha-512", 88)] {
+            let algorithm = DigestAlgorithm::from_name(name).expect("an algorithm");
+            let id = digest_identity(algorithm, b"a:b").id;
+            assert_eq!(id.len(), "a:".len() + length, "{name}");
+        }
+        assert_eq!(DigestAlgorithm::from_name("MD5"), None);
+    }
+
+    /// As `new KerberosName` of ZooKeeper 3.9.5 judges them.
+    #[test]
+    fn names_of_sasl_users() {
+        for name in [
+            "", "bob", "a/b", "a/b/c", "bob@R", "a/b@R", "@", "a@", "/@", "a b@c\nd",
+        ] {
+            assert!(is_principal(name), "{name:?}");
+        }
+        for name in ["a@b@c", "a@b/c", "a/b/c@R", "@@", "a/b@c/d"] {
+            assert!(!is_principal(name), "{name:?}");
         }
     }
 
     #[test]
     fn a_credential_without_colon_is_all_user() {
-        let identity = digest_identity(b"nocolon");
+        let identity = digest_identity(DigestAlgorithm::Sha1, b"nocolon");
         assert!(identity.id.starts_with("nocolon:"), "{}", identity.id);
         assert!(identity.is_proved());
     }

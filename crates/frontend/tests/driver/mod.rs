@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use quenda_frontend::{
-    CloseReason, Connection, ConnectionId, Fired, Growth, Proposals, Received, ServiceMode,
-    SessionIds, Settings, SyncMode, WatchTable, World,
+    CloseReason, Connection, ConnectionId, Fired, Growth, NONCE_BYTES, Password, Proposals,
+    Received, SaslUsers, ServiceMode, SessionIds, Settings, SyncMode, WatchTable, World,
 };
 use quenda_proto::connect::Handshake;
 use quenda_proto::event::EventType;
@@ -33,6 +33,8 @@ pub struct Member {
     pub service: ServiceMode,
     pub growth: Growth,
     pub sync: SyncMode,
+    /// Who may authenticate by SASL, with one nonce for all.
+    pub sasl: Option<Users>,
     pub now_ms: u64,
     /// Time that the next entries are stamped with.
     pub time_ms: i64,
@@ -47,6 +49,22 @@ pub struct Member {
     log: BytesMut,
     clients: BTreeMap<u64, Client>,
     next_connection: u64,
+}
+
+/// SASL users with their passwords, and the bytes of every nonce.
+pub struct Users {
+    pub passwords: BTreeMap<String, String>,
+    pub nonce: [u8; NONCE_BYTES],
+}
+
+impl SaslUsers for Users {
+    fn nonce(&self) -> [u8; NONCE_BYTES] {
+        self.nonce
+    }
+
+    fn password(&self, user: &str) -> Option<Password> {
+        self.passwords.get(user).map(|text| Password::new(text))
+    }
 }
 
 struct Client {
@@ -135,6 +153,7 @@ impl Member {
             service: ServiceMode::Serving,
             growth: Growth::Allowed,
             sync: SyncMode::Marker,
+            sasl: None,
             now_ms: 1_000,
             time_ms: 1_795_984_000_000,
             term,
@@ -222,6 +241,7 @@ impl Member {
             tree: &self.tree,
             watches: &self.watches,
             session_ids: &self.session_ids,
+            sasl: self.sasl.as_ref().map(|users| users as &dyn SaslUsers),
             service: self.service,
             growth: self.growth,
             sync: self.sync,

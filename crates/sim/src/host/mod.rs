@@ -250,6 +250,7 @@ impl Process {
             tree: &self.tree,
             watches: &self.watches,
             session_ids: &self.session_ids,
+            sasl: None,
             service: self.service_mode(),
             growth: self.growth,
             sync: sync_mode(&cx.plan, self.alone),

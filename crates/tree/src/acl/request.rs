@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use quenda_proto::ErrorCode;
 use quenda_proto::acl::perms::ALL;
-use quenda_proto::acl::{ANYONE, AUTH, DIGEST, IP, WORLD, X509};
+use quenda_proto::acl::{ANYONE, AUTH, DIGEST, IP, SASL, WORLD, X509};
 use quenda_proto::records::Acl;
 
 use super::ip::Prefix;
@@ -12,7 +12,7 @@ use super::store::AclStore;
 use super::x500;
 use super::{AclEntry, AclId};
 use crate::command::Switches;
-use crate::identity::Identity;
+use crate::identity::{Identity, is_principal};
 use crate::limits::ACL_ENTRIES_MAX;
 
 /// Checks and expands a list: exact duplicates go (the first stays), `auth` becomes the identities that
@@ -97,10 +97,12 @@ impl Expanded<'_> {
     }
 }
 
-/// sasl ids, and x509 ids on a member without TLS, are no more known than in a ZooKeeper that has neither configured.
+/// Ids of schemes that the member has no use for are no more known than in a ZooKeeper without their providers.
 fn is_known(scheme: &str, switches: Switches) -> bool {
     match scheme {
-        WORLD | DIGEST | IP => true,
+        WORLD | IP => true,
+        DIGEST => !switches.without_digest,
+        SASL => switches.sasl,
         X509 => switches.x509,
         _ => false,
     }
@@ -110,6 +112,7 @@ fn is_valid(scheme: &str, id: &str) -> bool {
     match scheme {
         WORLD => id == ANYONE,
         IP => Prefix::parse(id).is_some(),
+        SASL => is_principal(id),
         X509 => x500::is_name(id),
         _ => is_digest(id),
     }
@@ -134,6 +137,8 @@ mod tests {
         reconfig_enabled: false,
         standalone_enabled: false,
         x509: true,
+        sasl: true,
+        without_digest: false,
     };
 
     fn entry<'a>(perms: i32, scheme: &'a str, id: &'a str) -> Acl<'a> {
@@ -175,7 +180,7 @@ mod tests {
             ("world", "x"),
             ("nope", "anyone"),
             ("super", ""),
-            ("sasl", "joe"),
+            ("sasl", "joe@one@two"),
             ("x509", "joe"),
             ("ip", "localhost"),
         ] {
@@ -193,6 +198,20 @@ mod tests {
             ACL_BYTES_MAX
         });
         assert_eq!(stored, Err(ErrorCode::InvalidAcl));
+    }
+
+    #[test]
+    fn schemes_that_the_member_has_not_are_unknown() {
+        let without = Switches {
+            without_digest: true,
+            ..Switches::default()
+        };
+        for list in [[entry(31, "sasl", "joe")], [entry(31, "digest", "a:b")]] {
+            assert_eq!(verdict(&list), None);
+            let (mut store, mut room) = (AclStore::new(), ACL_BYTES_MAX);
+            let stored = resolve(&mut store, Some(&list), &[], without, &mut room);
+            assert_eq!(stored, Err(ErrorCode::InvalidAcl));
+        }
     }
 
     #[test]

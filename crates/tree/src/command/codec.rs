@@ -160,6 +160,8 @@ impl Switches {
             | u8::from(self.reconfig_enabled) << 2
             | u8::from(self.standalone_enabled) << 3
             | u8::from(self.x509) << 4
+            | u8::from(self.sasl) << 5
+            | u8::from(self.without_digest) << 6
     }
 
     fn from_bits(bits: u8) -> Switches {
@@ -169,6 +171,8 @@ impl Switches {
             reconfig_enabled: bits & 4 != 0,
             standalone_enabled: bits & 8 != 0,
             x509: bits & 16 != 0,
+            sasl: bits & 32 != 0,
+            without_digest: bits & 64 != 0,
         }
     }
 }
@@ -392,6 +396,8 @@ mod tests {
                 reconfig_enabled: false,
                 standalone_enabled: true,
                 x509: true,
+                sasl: false,
+                without_digest: true,
             },
             identities: vec![Identity::new("ip", "127.0.0.1")],
             op: 1,

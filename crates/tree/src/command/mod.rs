@@ -146,6 +146,10 @@ pub struct Switches {
     pub standalone_enabled: bool,
     /// Access lists may name subjects of certificates (the scheme `x509`).
     pub x509: bool,
+    /// Access lists may name identities of SASL users (the scheme `sasl`).
+    pub sasl: bool,
+    /// Access lists may not name digests: there is no scheme `digest` (`DigestAuthenticationProvider.enabled`).
+    pub without_digest: bool,
 }
 
 /// A log entry that does not hold what it should. Only a damaged store or a newer member can cause it.
