@@ -1,12 +1,10 @@
 """Three Kafka brokers, and what they keep in the tree."""
 
 import json
-import signal
-import subprocess
 
 from integration.kafka.java import java
 from integration.lib.process import free_port
-from integration.lib.zkwire import eventually
+from integration.lib.program import Program, wait_until
 
 ROOT = "/kafka"  # brokers and tools reach the service below a chroot
 SESSION_MS = 10_000
@@ -14,15 +12,15 @@ LONG = 240.0
 
 
 class Broker:
-    def __init__(self, folder, number, hosts):
+    def __init__(self, stage, number):
         self.number = number
-        self.folder = folder / f"broker-{number}"
+        self.folder = stage.folder / f"broker-{number}"
         self.folder.mkdir(parents=True)
         self.port, self.sasl_port = free_port(), free_port()
-        self.log = self.folder / "broker.log"
-        self.process = None
-        text = "".join(f"{key}={value}\n" for key, value in self._settings(hosts).items())
-        (self.folder / "server.properties").write_text(text)
+        properties = self.folder / "server.properties"
+        properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings(stage.hosts).items()))
+        command = java("kafka.Kafka", properties, heap="256m", level="INFO")
+        self.program = stage.add(Program(f"broker-{number}", command, self.folder))
 
     def __repr__(self):
         return f"broker {self.number}"
@@ -52,29 +50,20 @@ class Broker:
         }
 
     def start(self):
-        command = java("kafka.Kafka", str(self.folder / "server.properties"), heap="256m", level="INFO")
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
-                                            start_new_session=True)
+        self.program.start()
 
     def stop(self):
         """SIGTERM: it hands its partitions over, and closes its session."""
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(LONG)
+        self.program.stop(LONG)
 
     def kill9(self):
-        if self.process and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    def log_tail(self, size=4000):
-        return self.log.read_text("utf-8", "replace")[-size:] if self.log.exists() else ""
+        self.program.kill9()
 
 
 class Brokers:
-    def __init__(self, folder, service, count=3):
-        self.service = service
-        self.all = {number: Broker(folder, number, service.hosts) for number in range(1, count + 1)}
+    def __init__(self, stage, count=3):
+        self.stage = stage
+        self.all = {number: Broker(stage, number) for number in range(1, count + 1)}
 
     def __iter__(self):
         return iter(self.all.values())
@@ -84,13 +73,6 @@ class Brokers:
 
     def __len__(self):
         return len(self.all)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for broker in self:
-            broker.kill9()
 
     @property
     def bootstrap(self):
@@ -106,11 +88,11 @@ class Brokers:
         """Data (JSON) and Stat of a node; None when there is none."""
         def look(conn):
             return conn.get(f"{ROOT}{path}") if conn.exists(f"{ROOT}{path}") else None
-        found = self.service.read(look)
+        found = self.stage.look(look)
         return found and (json.loads(found[0]), found[1])
 
     def children(self, path):
-        return self.service.read(lambda conn: conn.children(f"{ROOT}{path}") if conn.exists(f"{ROOT}{path}") else [])
+        return self.stage.look(lambda conn: conn.children(f"{ROOT}{path}") if conn.exists(f"{ROOT}{path}") else [])
 
     def registered(self):
         """Broker → the zxid that its node was created at, which is its epoch."""
@@ -126,7 +108,7 @@ class Brokers:
             names = conn.children(base) if conn.exists(base) else []
             stats = {int(name): conn.exists(f"{base}/{name}") for name in names}
             return {number: stat for number, stat in stats.items() if stat}
-        return self.service.read(look)
+        return self.stage.look(look)
 
     def controller(self):
         """Number and epoch of the controller; None while there is none."""
@@ -152,11 +134,8 @@ class Brokers:
             for number, replicas in wanted.items())
 
     def wait_registered(self):
-        eventually(lambda: len(self.registered()) == len(self), LONG, "all brokers in the tree")
-        return eventually(self.controller, LONG, "a controller")
+        wait_until(lambda: len(self.registered()) == len(self), LONG, "all brokers in the tree")
+        return wait_until(self.controller, LONG, "a controller")
 
     def wait_in_sync(self, topic):
-        eventually(lambda: self.in_sync(topic), LONG, f"all replicas of {topic} in sync")
-
-    def logs(self):
-        return "\n".join(f"--- {broker}\n{broker.log_tail()}" for broker in self)
+        wait_until(lambda: self.in_sync(topic), LONG, f"all replicas of {topic} in sync")

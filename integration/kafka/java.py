@@ -1,23 +1,17 @@
 """Java programs of Kafka: the broker and the tools, all from one class path."""
 
-import os
 import pathlib
 import subprocess
 
-HERE = pathlib.Path(__file__).parent
-# Short-lived programs and small brokers: what starts fast is worth more than what is fast after a minute.
-FAST_START = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
+from integration.lib.program import java_command, java_folder
 
-
-def home():
-    """The folder with the jars, see `install`."""
-    return pathlib.Path(os.environ["KAFKA_HOME"])
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 def java(main_class, *words, heap="100m", level="WARN"):
     """The argument vector of a program."""
-    return ["java", f"-Xmx{heap}", *FAST_START, f"-Dlog.level={level}", f"-Dlog4j.configuration=file:{HERE}/log4j.properties",
-            "-cp", f"{home()}/*", main_class, *words]
+    options = [f"-Dlog.level={level}", f"-Dlog4j.configuration=file:{HERE}/log4j.properties"]
+    return java_command(HERE, main_class, *words, heap=heap, options=options, own=False)
 
 
 def tool(main_class, *words, seconds=180.0):
@@ -30,4 +24,4 @@ def tool(main_class, *words, seconds=180.0):
 
 def version(artifact):
     """The version of a jar of the class path, from its name."""
-    return next(home().glob(f"{artifact}-[0-9]*.jar")).stem.removeprefix(f"{artifact}-")
+    return next(java_folder(HERE).glob(f"{artifact}-[0-9]*.jar")).stem.removeprefix(f"{artifact}-")

@@ -6,7 +6,7 @@ import subprocess
 import threading
 
 from integration.kafka.java import java
-from integration.lib.zkwire import eventually
+from integration.lib.program import wait_until
 
 LONG = 240.0
 
@@ -66,9 +66,9 @@ class Producer(_Events):
         elif event["name"] == "producer_send_error":
             self.errors.append(event)
 
-    def wait_for_more(self, count=100, seconds=LONG):
+    def wait_for_more(self, count=100):
         wanted = len(self.acknowledged) + count
-        eventually(lambda: len(self.acknowledged) >= wanted, seconds, f"{count} more acknowledged records")
+        wait_until(lambda: len(self.acknowledged) >= wanted, LONG, f"{count} more acknowledged records")
 
 
 class Consumer(_Events):
@@ -88,6 +88,6 @@ class Consumer(_Events):
 
     def wait_for(self, records):
         """Until each of these (place → number) has come; they have to be what was acknowledged there."""
-        eventually(lambda: records.keys() <= self.records.keys(), LONG, f"{len(records)} acknowledged records")
+        wait_until(lambda: records.keys() <= self.records.keys(), LONG, f"{len(records)} acknowledged records")
         wrong = [place for place, number in records.items() if self.records[place] != number]
         assert not wrong, f"other records at {wrong[:5]}"

@@ -7,8 +7,8 @@ import time
 from integration.kafka.brokers import LONG, ROOT, SESSION_MS
 from integration.kafka.java import tool
 from integration.kafka.records import Consumer, Producer
+from integration.lib.program import wait_until
 from integration.lib.scenario import Scenario, step
-from integration.lib.zkwire import eventually
 
 TOPIC = "numbers"
 USER, PASSWORD = "alice", "secret"
@@ -21,8 +21,8 @@ SCRAM = {
 
 
 class KafkaScenario(Scenario):
-    def __init__(self, folder, service, brokers):
-        self.folder, self.service, self.brokers = folder, service, brokers
+    def __init__(self, stage, brokers):
+        self.stage, self.folder, self.brokers = stage, stage.folder, brokers
         self.producer = None
 
     def __enter__(self):
@@ -31,9 +31,6 @@ class KafkaScenario(Scenario):
     def __exit__(self, *exception):
         if self.producer:
             self.producer.__exit__(*exception)
-
-    def describe(self):
-        return self.brokers.logs()
 
     def topics(self, *words):
         return tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", self.brokers.bootstrap, *words)
@@ -50,7 +47,7 @@ class KafkaScenario(Scenario):
         began = time.monotonic()
         trouble()
         took = time.monotonic() - began
-        self.service.wait_connected(sessions)
+        self.stage.wait_connected(sessions)
         self.producer.wait_for_more()
         after = self.brokers.registered(), self.brokers.controller()
         assert before == after, f"registrations and controller: {before} became {after}"
@@ -88,14 +85,14 @@ class KafkaScenario(Scenario):
                      "--add-config", "max.message.bytes=54321")
         assert self.brokers.node(f"/config/topics/{TOPIC}")[0]["config"]["max.message.bytes"] == "54321"
         # The brokers' answer: they have heard of it by their watch on the changes.
-        eventually(lambda: "max.message.bytes=54321" in self.topics("--describe", "--topic", TOPIC), LONG, "the new value")
+        wait_until(lambda: "max.message.bytes=54321" in self.topics("--describe", "--topic", TOPIC), LONG, "the new value")
         self.topics("--alter", "--topic", TOPIC, "--partitions", "4")
         self.brokers.wait_in_sync(TOPIC)
         assert len(self.brokers.partitions(TOPIC)) == 4
 
     @step("a SCRAM user, written into the tree by kafka-configs, and its access list: it may read and not write")
     def scram_and_acls(self):
-        self.configs("--zookeeper", f"{self.service.hosts}{ROOT}", "--alter", "--entity-type", "users", "--entity-name", USER,
+        self.configs("--zookeeper", f"{self.stage.hosts}{ROOT}", "--alter", "--entity-type", "users", "--entity-name", USER,
                      "--add-config", f"SCRAM-SHA-256=[iterations=4096,password={PASSWORD}]")
         tool("kafka.admin.AclCommand", "--bootstrap-server", self.brokers.bootstrap, "--add",
              "--allow-principal", f"User:{USER}", "--consumer", "--topic", TOPIC, "--group", "alices")
@@ -106,22 +103,27 @@ class KafkaScenario(Scenario):
             consumer.wait_for(dict(self.producer.acknowledged))
         with Producer(self.folder, self.brokers.sasl_bootstrap, TOPIC, {**SCRAM, "enable.idempotence": "false"},
                       count=1) as producer:
-            eventually(lambda: producer.errors, LONG, "a refusal")
+            wait_until(lambda: producer.errors, LONG, "a refusal")
             assert "TopicAuthorizationException" in producer.errors[0]["exception"], producer.errors
             assert not producer.acknowledged
 
     @step("kill -9 of the coordination service's leader: no broker loses its session")
     def coordination_fails_over(self):
-        return self.undisturbed(self.service.fail_over)
+        return self.undisturbed(self.coordination_loses_one)
+
+    def coordination_loses_one(self):
+        self.stage.servers.lose()
+        self.producer.wait_for_more()
+        self.stage.servers.regain()
 
     @step("a restart of every member of the coordination service in turn: no broker loses its session", bounded=False)
     def coordination_rolls(self):
-        return self.undisturbed(self.service.roll)
+        return self.undisturbed(self.stage.servers.restart_each)
 
     @step("no majority of the coordination service for longer than a session: records go on, nobody is expired by it")
     def outage(self):
         def trouble():
-            with self.service.outage():
+            with self.stage.servers.outage():
                 self.producer.wait_for_more()
                 over = time.monotonic() + SESSION_MS / 1000 + 2.0
                 while time.monotonic() < over:
@@ -148,8 +150,8 @@ class KafkaScenario(Scenario):
         """A broker's crash, from its last heartbeat to its return; records go on meanwhile."""
         registered = self.brokers.registered()
         self.brokers[number].kill9()
-        eventually(lambda: number not in self.brokers.registered(), LONG, "the end of the broker's session")
-        eventually(lambda: all(state["leader"] not in (number, -1) for state in self.brokers.partitions(TOPIC).values()),
+        wait_until(lambda: number not in self.brokers.registered(), LONG, "the end of the broker's session")
+        wait_until(lambda: all(state["leader"] not in (number, -1) for state in self.brokers.partitions(TOPIC).values()),
                    LONG, "other leaders")
         self.producer.wait_for_more()
         self.brokers[number].start()
@@ -158,7 +160,7 @@ class KafkaScenario(Scenario):
         now = self.brokers.registered()
         assert now.pop(number) > registered.pop(number) and now == registered, f"{registered} became {now}"
 
-    @step("an orderly stop of a broker ends its session at once")
+    @step("an orderly stop of a broker ends its session at once", bounded=False)
     def stop_broker(self):
         self.brokers.wait_in_sync(TOPIC)
         broker = self.brokers[self.brokers.controller()[0]]
@@ -174,7 +176,7 @@ class KafkaScenario(Scenario):
         tool("org.apache.kafka.tools.LeaderElectionCommand", "--bootstrap-server", self.brokers.bootstrap,
              "--election-type", "preferred", "--all-topic-partitions")
         wanted = {number: replicas[0] for number, replicas in self.brokers.replicas(TOPIC).items()}
-        eventually(lambda: {number: state["leader"] for number, state in self.brokers.partitions(TOPIC).items()} == wanted,
+        wait_until(lambda: {number: state["leader"] for number, state in self.brokers.partitions(TOPIC).items()} == wanted,
                    LONG, "preferred leaders")
 
     @step("a topic is moved to other brokers, and deleted: nothing of it stays in the tree", bounded=False)
@@ -188,11 +190,11 @@ class KafkaScenario(Scenario):
             {"topic": topic, "partition": number, "replicas": replicas} for number, replicas in wanted.items()]}))
         tool("org.apache.kafka.tools.reassign.ReassignPartitionsCommand", "--bootstrap-server", self.brokers.bootstrap,
              "--reassignment-json-file", str(plan), "--execute")
-        eventually(lambda: self.brokers.replicas(topic) == wanted, LONG, "the moved replicas")
+        wait_until(lambda: self.brokers.replicas(topic) == wanted, LONG, "the moved replicas")
         self.brokers.wait_in_sync(topic)
         self.topics("--delete", "--topic", topic)
         gone = (f"/brokers/topics/{topic}", f"/config/topics/{topic}", f"/admin/delete_topics/{topic}")
-        eventually(lambda: not any(self.brokers.node(path) for path in gone), LONG, "the end of the topic")
+        wait_until(lambda: not any(self.brokers.node(path) for path in gone), LONG, "the end of the topic")
         assert self.topics("--list").split().count(topic) == 0
 
     @step("every acknowledged record is consumed where it was acknowledged")

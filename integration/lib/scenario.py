@@ -1,4 +1,4 @@
-"""A scenario in steps, one behind the other, each passed or failed.
+"""Steps of an application's scenario as methods of a class, played on a stage (integration/lib/stage.py).
 
     class Orders(Scenario):
         @step("an order is taken")
@@ -7,15 +7,11 @@
         @step("the shop is closed and opened", bounded=False)
         def close(self): ...
 
-    passed, failed = Orders().play(bounded=True)
+    Orders().play(stage)
 
-Steps run in the order of their definition. What follows a failed step rests on what that did not bring about: it is
-not tried, and counts as failed.
+Steps run in the order of their definition. Each rests on what those before it have brought about, so that behind one
+that fails the rest is given up.
 """
-
-import sys
-import time
-import traceback
 
 
 def step(title, bounded=True):
@@ -27,26 +23,10 @@ def step(title, bounded=True):
 
 
 class Scenario:
-    def describe(self):
-        """What helps to find the cause of a failure: the ends of logs, for instance."""
-        return ""
-
-    def play(self, bounded=False):
-        """Runs the steps; returns how many passed and failed."""
-        steps = [method for method in vars(type(self)).values() if hasattr(method, "step_title")]
-        if bounded:
-            steps = [method for method in steps if method.step_bounded]
-        for passed, method in enumerate(steps):
-            began = time.monotonic()
-            try:
-                found = method(self)
-            except Exception:
-                print(f"FAILED {method.step_title}", flush=True)
-                traceback.print_exc(file=sys.stdout)
-                print(self.describe(), flush=True)
-                for missed in steps[passed + 1 :]:
-                    print(f"FAILED {missed.step_title}: not reached")
-                return passed, len(steps) - passed
-            seen = f": {found}" if found else ""
-            print(f"ok {method.step_title} ({time.monotonic() - began:.1f} s){seen}", flush=True)
-        return len(steps), 0
+    def play(self, stage):
+        """Runs the steps; what one returns is printed."""
+        for method in vars(type(self)).values():
+            if hasattr(method, "step_title") and (method.step_bounded or not stage.bounded):
+                with stage.step(method.step_title, needed=True):
+                    if found := method(self):
+                        print(f"       {found}", flush=True)

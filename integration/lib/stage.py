@@ -14,6 +14,7 @@ integration/lib/target.py. A step that fails is counted and the next one runs, u
 import argparse
 import contextlib
 import pathlib
+import re
 import shutil
 import signal
 import sys
@@ -23,7 +24,8 @@ import traceback
 
 from integration.lib.compat import record
 from integration.lib.ensemble import ENSEMBLE_CFG, Ensemble
-from integration.lib.process import free_port
+from integration.lib.process import four_letter_word, free_port
+from integration.lib.program import wait_until
 from integration.lib.target import IS_QUENDA, TARGET, build_server
 from integration.lib.trees import assert_same
 from integration.lib.zkwire import Closed, Conn, eventually
@@ -55,6 +57,13 @@ class One:
 
     def restart_each(self):
         self._server.restart()
+
+    @contextlib.contextmanager
+    def outage(self):
+        """Nobody serves while the block runs."""
+        self._server.kill9()
+        yield
+        self._server.start()
 
     def connect(self):
         return Conn(self._server.port, host=self._server.host)
@@ -98,6 +107,18 @@ class Three:
         for member in [*(other for other in self._ensemble if other is not leader), leader]:
             member.restart()
             self._ensemble.wait_serving()
+
+    @contextlib.contextmanager
+    def outage(self):
+        """No majority while the block runs: the leader and one follower are killed."""
+        leader = self._ensemble.leader()
+        killed = [leader, next(member for member in self._ensemble if member is not leader)]
+        for member in killed:
+            member.kill9()
+        yield
+        for member in killed:
+            member.spawn()
+        self._ensemble.wait_serving()
 
     def connect(self):
         return self._ensemble.leader().connect_soon()
@@ -159,6 +180,29 @@ class Stage:
         with self._connected() as conn:
             conn.sync("/")
             yield conn
+
+    def look(self, action):
+        """`action(connection)` once more while the servers find out where they stand; its answer."""
+        def attempt():
+            try:
+                with self.connection() as conn:
+                    return (action(conn),)
+            except (Closed, OSError):
+                return None
+
+        return wait_until(attempt, 60.0, "an answer")[0]
+
+    def wait_connected(self, sessions):
+        """Until each of these sessions (ids) has found a server again, as `cons` of all servers tells."""
+        wanted = {session % (1 << 64) for session in sessions}
+        wait_until(lambda: wanted <= self._sessions(), 60.0, "the connection of every session")
+
+    def _sessions(self):
+        found = set()
+        for host, port in self.servers.addresses:
+            with contextlib.suppress(OSError):
+                found |= {int(sid, 16) for sid in re.findall(r"sid=0x([0-9a-f]+)", four_letter_word(port, "cons", host=host))}
+        return found
 
     def _connected(self):
         def attempt():

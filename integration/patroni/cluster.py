@@ -14,11 +14,12 @@ import urllib.request
 import psycopg
 
 from integration.lib.process import ServerError, free_port
-from integration.lib.zkwire import eventually
+from integration.lib.program import Program, wait_until
 
 SCOPE = "demo"
 HOME = f"/service/{SCOPE}"
 PASSWORDS = {"superuser": ("postgres", "rows"), "replication": ("replicator", "stream")}
+LONG = 240.0
 # A session's timeout (the shortest that Patroni takes), the period of its loop, how long it tries again.
 TTL, LOOP_WAIT, RETRY_TIMEOUT = 20, 2, 8
 
@@ -49,19 +50,19 @@ def runs(pid):
 class Member:
     """One Patroni with its PostgreSQL."""
 
-    def __init__(self, folder, name, hosts):
+    def __init__(self, stage, name):
         self.name = name
-        self.folder = folder / name
+        self.folder = stage.folder / name
         self.folder.mkdir()
         self.data = self.folder / "data"
         self.port, self.rest_port = free_port(), free_port()
         self.config = self.folder / "patroni.yml"
-        self.log = self.folder / "patroni.log"
         # YAML reads JSON.
-        self.config.write_text(json.dumps(self._settings(hosts), indent=1))
+        self.config.write_text(json.dumps(self._settings(stage.hosts), indent=1))
         if os.geteuid() == 0:
             shutil.chown(self.folder, "postgres", "postgres")
-        self.process = None
+        command = [*unprivileged(), sys.executable, "-m", "patroni", self.config]
+        self.program = stage.add(Program(name, command, self.folder))
 
     def __repr__(self):
         return self.name
@@ -93,15 +94,11 @@ class Member:
         }
 
     def start(self):
-        command = [*unprivileged(), sys.executable, "-m", "patroni", str(self.config)]
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                                            cwd=self.folder, start_new_session=True)
+        self.program.start()
 
-    def stop(self, seconds=60.0):
+    def stop(self):
         """SIGTERM. Patroni stops its PostgreSQL as well, unless it is paused."""
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(seconds)
+        self.program.stop()
 
     def postmaster(self):
         """The process id of its PostgreSQL; None while there is none."""
@@ -113,13 +110,10 @@ class Member:
 
     def kill9(self):
         """Patroni and PostgreSQL at once."""
-        pids = [pid for pid in (self.process and self.process.pid, self.postmaster()) if pid]
-        for pid in pids:
-            if runs(pid):
-                os.kill(pid, signal.SIGKILL)
-        if self.process:
-            self.process.wait(30.0)
-        eventually(lambda: not any(runs(pid) for pid in pids), 30.0, f"the end of {self}")
+        if postmaster := self.postmaster():
+            os.kill(postmaster, signal.SIGKILL)
+        self.program.kill9()
+        wait_until(lambda: not self.postmaster(), LONG, f"the end of {self}")
 
     def status(self):
         """What its REST interface tells; empty while it does not answer."""
@@ -138,15 +132,12 @@ class Member:
                              connect_timeout=10, autocommit=True) as connection:
             return connection.execute(query).fetchone()
 
-    def log_tail(self, size=5000):
-        return self.log.read_text("utf-8", "replace")[-size:] if self.log.exists() else ""
-
 
 class PatroniCluster:
-    """Two members; `hosts` is the coordination service's connection string."""
+    """Two members."""
 
-    def __init__(self, folder, hosts):
-        self.members = [Member(folder, name, hosts) for name in ("pg1", "pg2")]
+    def __init__(self, stage):
+        self.members = [Member(stage, name) for name in ("pg1", "pg2")]
 
     def __iter__(self):
         return iter(self.members)
@@ -178,8 +169,8 @@ class PatroniCluster:
         streams = others.get("replication_state") == "streaming" and others.get("sync_standby")
         return primary if streams and mine.get("timeline") == others.get("timeline") else None
 
-    def wait_settled(self, seconds=240.0):
-        return eventually(self.settled, seconds, "a primary with a synchronous replica")
+    def wait_settled(self):
+        return wait_until(self.settled, LONG, "a primary with a synchronous replica")
 
     def ctl(self, *words, say=None, seconds=120.0):
         """`patronictl`; returns what it prints."""
@@ -188,9 +179,6 @@ class PatroniCluster:
         if done.returncode:
             raise ServerError(f"patronictl {' '.join(words)}: status {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
-
-    def logs(self):
-        return "\n".join(f"--- {member}\n{member.log_tail()}" for member in self)
 
 
 class Writer:
@@ -230,9 +218,9 @@ class Writer:
         marks = [moment, *(at for at in self._moments if at > moment), time.monotonic()]
         return max(later - earlier for earlier, later in zip(marks, marks[1:], strict=False))
 
-    def wait_for_more(self, count=20, seconds=120.0):
+    def wait_for_more(self, count=20):
         wanted = len(self.acknowledged) + count
-        eventually(lambda: len(self.acknowledged) >= wanted, seconds, f"{count} more rows")
+        wait_until(lambda: len(self.acknowledged) >= wanted, LONG, f"{count} more rows")
 
     def missing(self, member, acknowledged):
         """How many of these a server does not have."""

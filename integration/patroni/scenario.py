@@ -5,25 +5,20 @@ import time
 
 import psycopg
 
+from integration.lib.program import wait_until
 from integration.lib.scenario import Scenario, step
-from integration.lib.zkwire import eventually
-from integration.patroni.cluster import HOME, RETRY_TIMEOUT, SCOPE
-
-LONG = 240.0
+from integration.patroni.cluster import HOME, LONG, RETRY_TIMEOUT, SCOPE
 
 
 class PatroniScenario(Scenario):
-    def __init__(self, service, cluster, writer):
-        self.service, self.cluster, self.writer = service, cluster, writer
-
-    def describe(self):
-        return self.cluster.logs()
+    def __init__(self, stage, cluster, writer):
+        self.stage, self.cluster, self.writer = stage, cluster, writer
 
     def node(self, name):
         """Data and Stat of a node of the cluster; None when there is none."""
         def look(conn):
             return conn.get(f"{HOME}/{name}") if conn.exists(f"{HOME}/{name}") else None
-        return self.service.read(look)
+        return self.stage.look(look)
 
     def lease(self):
         """What changes as soon as anybody else leads, or as soon as the same one leads anew."""
@@ -38,10 +33,10 @@ class PatroniScenario(Scenario):
         before, began = self.lease(), time.monotonic()
         sessions = [self.node(f"members/{member.name}")[1].ephemeral_owner for member in self.cluster]
         trouble()
-        self.service.wait_connected(sessions)
+        self.stage.wait_connected(sessions)
         over = time.time() + 1.0
         for member in self.cluster:
-            eventually(lambda member=member: member.status().get("dcs_last_seen", 0) > over, LONG, f"{member}'s next look")
+            wait_until(lambda member=member: member.status().get("dcs_last_seen", 0) > over, LONG, f"{member}'s next look")
         self.writer.wait_for_more()
         pause = self.writer.longest_pause_since(began)
         after = self.lease()
@@ -84,15 +79,20 @@ class PatroniScenario(Scenario):
         self.cluster.ctl("edit-config", SCOPE, "--quiet", "--force", "--pg", "work_mem=7MB")
         assert json.loads(self.node("config")[0])["postgresql"]["parameters"]["work_mem"] == "7MB"
         for member in self.cluster:
-            eventually(lambda member=member: member.ask("show work_mem")[0] == "7MB", LONG, f"work_mem of {member}")
+            wait_until(lambda member=member: member.ask("show work_mem")[0] == "7MB", LONG, f"work_mem of {member}")
 
     @step("kill -9 of the coordination service's leader: no failover")
     def coordination_fails_over(self):
-        return self.undisturbed(self.service.fail_over)
+        return self.undisturbed(self.coordination_loses_one)
+
+    def coordination_loses_one(self):
+        self.stage.servers.lose()
+        self.writer.wait_for_more()
+        self.stage.servers.regain()
 
     @step("a restart of every member of the coordination service in turn: no failover", bounded=False)
     def coordination_rolls(self):
-        return self.undisturbed(self.service.roll)
+        return self.undisturbed(self.stage.servers.restart_each)
 
     @step("patronictl switchover: the replica is primary on the next timeline, and nothing is lost", bounded=False)
     def switchover(self):
@@ -123,7 +123,7 @@ class PatroniScenario(Scenario):
 
     def promoted(self, member, timeline):
         acknowledged = list(self.writer.acknowledged)
-        eventually(lambda: self.cluster.primary() is member, LONG, f"{member} as primary")
+        wait_until(lambda: self.cluster.primary() is member, LONG, f"{member} as primary")
         assert self.writer.missing(member, acknowledged) == 0, "acknowledged rows are lost"
         assert member.status()["timeline"] == timeline, member.status()
         self.writer.wait_for_more()
@@ -146,15 +146,15 @@ class PatroniScenario(Scenario):
     def outage(self):
         primary = self.cluster.wait_settled()
         self.writer.wait_for_more()
-        with self.service.outage():
-            eventually(lambda: self.read_only(primary), LONG, f"{primary} read-only")
+        with self.stage.servers.outage():
+            wait_until(lambda: self.read_only(primary), LONG, f"{primary} read-only")
             try:
                 primary.ask("insert into numbers values (-1) returning number")
                 raise AssertionError("a row was accepted without a leader")
             except psycopg.errors.ReadOnlySqlTransaction:
                 pass
             acknowledged = list(self.writer.acknowledged)
-        again = eventually(self.cluster.primary, LONG, "a primary")
+        again = wait_until(self.cluster.primary, LONG, "a primary")
         assert self.writer.missing(again, acknowledged) == 0, "acknowledged rows are lost"
         self.writer.wait_for_more()
         self.cluster.wait_settled()
@@ -189,7 +189,7 @@ class PatroniScenario(Scenario):
         for member in self.cluster:
             member.stop()
         # Patroni does not close its session.
-        eventually(lambda: self.service.read(lambda conn: conn.children(f"{HOME}/members")) == [], LONG, "no members")
+        wait_until(lambda: self.stage.look(lambda conn: conn.children(f"{HOME}/members")) == [], LONG, "no members")
         assert self.node("leader") is None
         self.cluster.ctl("remove", SCOPE, say=f"{SCOPE}\nYes I am aware\n")
-        assert self.service.read(lambda conn: conn.exists(HOME)) is None
+        assert self.stage.look(lambda conn: conn.exists(HOME)) is None
