@@ -12,6 +12,7 @@ TARGET = os.environ.get("TARGET", "quenda")
 IS_QUENDA = TARGET == "quenda"
 # Java reads these as system properties only, under these names.
 JAVA_PROPERTIES = (
+    "java.security.auth.login.config",
     "jute.maxbuffer",
     "readonlymode.enabled",
     "znode.container.checkIntervalMs",

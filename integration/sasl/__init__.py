@@ -1,0 +1,1 @@
+"""SASL and all other ways to prove who a client is."""
