@@ -4,9 +4,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.x.discovery.ServiceCache;
@@ -26,8 +29,8 @@ class DiscoveryScenario extends Scenario {
         ServiceDiscoveryBuilder<String> builder =
                 ServiceDiscoveryBuilder.builder(String.class).client(client).basePath(root + "/discovery");
         if (port != null) {
-            builder.thisInstance(ServiceInstance.<String>builder().name(NAME).address("127.0.0.1").port(port)
-                    .payload("p" + port).build());
+            builder.thisInstance(ServiceInstance.<String>builder().name(NAME).id("id-" + port).address("127.0.0.1")
+                    .port(port).payload("p" + port).build());
         }
         ServiceDiscovery<String> discovery = closing(builder.build());
         discovery.start();
@@ -45,6 +48,10 @@ class DiscoveryScenario extends Scenario {
                 .collect(Collectors.toCollection(TreeSet::new));
     }
 
+    private long madeAt(CuratorFramework client, int port) throws Exception {
+        return client.checkExists().forPath(root + "/discovery/" + NAME + "/id-" + port).getCzxid();
+    }
+
     @Test
     void instancesComeAndGo() throws Exception {
         List<CuratorFramework> owners = new ArrayList<>();
@@ -53,7 +60,8 @@ class DiscoveryScenario extends Scenario {
             owners.add(client());
             registered.add(discovery(owners.get(number - 1), number));
         }
-        ServiceDiscovery<String> looking = discovery(client(), null);
+        CuratorFramework reader = client();
+        ServiceDiscovery<String> looking = discovery(reader, null);
         ServiceCache<String> cache = closing(looking.serviceCacheBuilder().name(NAME).build());
         cache.start();
         ServiceProvider<String> provider = closing(looking.serviceProviderBuilder().serviceName(NAME)
@@ -70,7 +78,19 @@ class DiscoveryScenario extends Scenario {
         }
         assertEquals(wanted(1, 2, 3), given);
 
+        Map<Integer, Long> made = new HashMap<>();
+        Set<Integer> reconnected = ConcurrentHashMap.newKeySet();
+        for (int port = 1; port <= INSTANCES; port++) {
+            int own = port;
+            made.put(port, madeAt(reader, port));
+            owners.get(port - 1).getConnectionStateListenable().addListener((of, state) -> reconnected.add(own));
+        }
         Target.killLeader();
+        // Curator registers an instance anew when its client has reconnected, and one that is closed meanwhile stays.
+        eventually("all are connected", () -> owners.stream().allMatch(owner -> owner.getZookeeperClient().isConnected()));
+        for (int port : reconnected) {
+            eventually("registered anew", () -> madeAt(reader, port) != made.get(port));
+        }
         eventuallyEqual(() -> wanted(1, 2, 3), () -> payloads(looking.queryForInstances(NAME)));
         assertTrue(lost.isEmpty(), "sessions lost: " + lost);
 
