@@ -47,6 +47,12 @@ pub struct ServeArgs {
     /// Four-letter words that are answered, with commas between; * for all [4lw.commands.whitelist]
     #[arg(long, value_name = "WORDS")]
     four_letter_words: Option<String>,
+    /// JAAS file with the users of SASL DIGEST-MD5, in its section Server [java.security.auth.login.config]
+    #[arg(long, value_name = "FILE")]
+    jaas: Option<PathBuf>,
+    /// The same users in a plain file, `user: password` one a line [quenda.saslUsers]
+    #[arg(long, value_name = "FILE", conflicts_with = "jaas")]
+    sasl_users: Option<PathBuf>,
     /// This member's id, 1 to 254 [the file myid]
     #[arg(long, value_name = "N")]
     my_id: Option<u64>,
@@ -117,6 +123,8 @@ fn load_and_serve(args: ServeArgs, log: &LogSink) -> End {
         max_client_cnxns: args.max_client_cnxns,
         max_frame: args.max_frame,
         four_letter_whitelist: args.four_letter_words,
+        jaas: args.jaas,
+        sasl_users: args.sasl_users,
         my_id: args.my_id,
         servers: args.servers,
         properties: args.properties,
@@ -156,7 +164,7 @@ fn end(result: Result<(), ServeError>, log: &LogSink) -> End {
             code: 3,
             last_line: Some("Unable to access datadir, exiting abnormally"),
         },
-        ServeError::Members { .. } => End {
+        ServeError::Members { .. } | ServeError::Users(_) => End {
             code: ConfigError::EXIT_CODE,
             last_line: Some(ConfigError::LAST_LINE),
         },

@@ -56,7 +56,12 @@ static CUT_OFF: Mutex<Calm> = Mutex::new(Calm::new());
 fn report_close(peer: SocketAddr, reason: &CloseReason) {
     let is_fault = matches!(
         reason,
-        CloseReason::Frame(_) | CloseReason::ClientAhead { .. } | CloseReason::OutputFull
+        CloseReason::Frame(_)
+            | CloseReason::ClientAhead { .. }
+            | CloseReason::OutputFull
+            | CloseReason::AuthFailed
+            | CloseReason::AuthRequired
+            | CloseReason::Sasl(_)
     );
     if !is_fault {
         debug!(%peer, %reason, "connection closed");

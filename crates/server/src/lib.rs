@@ -29,6 +29,7 @@ mod proposals;
 pub mod recover;
 mod registry;
 mod run;
+mod sasl;
 mod shared;
 pub mod status;
 mod system;

@@ -31,6 +31,7 @@ use crate::listener;
 use crate::log_writer::LogWriter;
 use crate::neighbours::{InboxEvents, Neighbours};
 use crate::peers::{self, Facts, Identity, Peers, SystemResolver, servers_hash};
+use crate::sasl::{self, Accounts, SourceError};
 use crate::shared::Shared;
 
 /// When this version was released, in seconds since 1970. `srvr` shows it: clients parse a date there.
@@ -81,6 +82,9 @@ pub enum ServeError {
     /// only be aborted.
     #[error("the disk does not answer; the server ends without it. Nothing acknowledged is lost")]
     Stuck,
+    /// The file of SASL users was usable when the configuration was read, and is not any more.
+    #[error("SASL users: {0}")]
+    Users(#[from] SourceError),
     /// The system refused a thread, a signal handler or entropy.
     #[error("the system refused a resource: {0}")]
     System(#[from] io::Error),
@@ -306,6 +310,7 @@ impl Server {
             );
             tokio::spawn(accept);
         }
+        tokio::spawn(sasl::watch(Arc::clone(&self.shared), closing.clone()));
         tokio::spawn({
             let shared = Arc::clone(&self.shared);
             async move {
@@ -450,7 +455,13 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
         session_timeout_min_ms: config.min_session_timeout_ms as i32,
         session_timeout_max_ms: config.max_session_timeout_ms as i32,
         super_digest: config.super_digest.clone(),
+        digest_algorithm: config.digest_algorithm,
         digest_enabled: config.digest_enabled,
+        x509_enabled: false,
+        x509_super_user: None,
+        sasl_enabled: config.sasl.enabled,
+        sasl_super_users: config.sasl.super_users.clone(),
+        allow_sasl_failed_clients: config.sasl.allow_failed_clients,
         enforce_auth: config.enforce_auth_schemes.clone(),
         skip_acl: config.skip_acl,
         enforce_quota: config.enforce_quota,
@@ -471,7 +482,21 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
     let mut seed = [0; 8];
     entropy(&mut seed)?;
     let seed = u64::from_le_bytes(seed);
-    Ok(Shared::new(config, settings, session_ids, words, seed))
+    let accounts = accounts(&config)?;
+    Ok(Shared::new(
+        config,
+        settings,
+        accounts,
+        session_ids,
+        words,
+        seed,
+    ))
+}
+
+fn accounts(config: &ServerConfig) -> Result<Option<Accounts>, ServeError> {
+    let sasl = &config.sasl;
+    let load = |source| Accounts::load(source, sasl.super_password.clone());
+    Ok(sasl.users.clone().map(load).transpose()?)
 }
 
 fn founding(config: &ServerConfig) -> Result<Founding, ServeError> {

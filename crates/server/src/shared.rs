@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
-use quenda_frontend::{ConnectionId, Growth, ServiceMode, SessionIds, Settings, SyncMode, World};
+use quenda_frontend::{
+    ConnectionId, Growth, SaslUsers, ServiceMode, SessionIds, Settings, SyncMode, World,
+};
 use quenda_tree::Tree;
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::{Semaphore, watch};
@@ -18,6 +20,7 @@ use crate::limits::LISTINGS_MAX;
 use crate::output_budget::OutputBudget;
 use crate::proposals::Proposals;
 use crate::registry::Registry;
+use crate::sasl::Accounts;
 use crate::traffic::Traffic;
 use crate::watches::LockedWatches;
 
@@ -40,6 +43,8 @@ pub struct Shared {
     pub session_ids: SessionIds,
     /// Settings of the client protocol.
     pub settings: Arc<Settings>,
+    /// Who may authenticate by SASL, if that is set up.
+    pub accounts: Option<Accounts>,
     /// Configuration of the server.
     pub config: ServerConfig,
     /// Time.
@@ -79,6 +84,7 @@ impl Shared {
     pub fn new(
         config: ServerConfig,
         settings: Settings,
+        accounts: Option<Accounts>,
         session_ids: SessionIds,
         words: FourLetterWords,
         watch_seed: u64,
@@ -91,6 +97,7 @@ impl Shared {
             inbox: Inbox::default(),
             session_ids,
             settings: Arc::new(settings),
+            accounts,
             config,
             clock: Clock::start(),
             traffic: Traffic::default(),
@@ -135,13 +142,19 @@ impl Shared {
             tree,
             watches: &self.watches,
             session_ids: &self.session_ids,
-            sasl: None,
+            sasl: self.sasl_users(),
             service: self.service_of_sessions(),
             growth: self.growth(),
             sync: self.sync_mode(),
             now_ms: moment.now_ms,
             time_ms: moment.time_ms,
         }
+    }
+
+    fn sasl_users(&self) -> Option<&dyn SaslUsers> {
+        let accounts = self.accounts.as_ref();
+        let open = accounts.filter(|accounts| accounts.is_open());
+        open.map(|accounts| accounts as &dyn SaslUsers)
     }
 
     /// A session that cannot be written down is not opened; its client tries again.

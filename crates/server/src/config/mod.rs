@@ -10,6 +10,9 @@ mod members;
 pub mod properties;
 mod remark;
 mod resolve;
+mod sasl;
+#[cfg(test)]
+mod sasl_tests;
 mod settings;
 mod table;
 #[cfg(test)]
@@ -18,9 +21,11 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use quenda_tree::ensemble::Server;
+use quenda_tree::identity::DigestAlgorithm;
 
 pub(crate) use members::quorum_listen;
 pub use remark::{ConfigError, Level, Remark};
+pub use sasl::SaslSettings;
 pub use settings::Environment;
 
 /// Settings of one member, checked.
@@ -48,6 +53,10 @@ pub struct ServerConfig {
     pub max_frame: usize,
     /// Whether the digest scheme is there. `DigestAuthenticationProvider.enabled`.
     pub digest_enabled: bool,
+    /// Hash of the digest scheme. `DigestAuthenticationProvider.digestAlg`.
+    pub digest_algorithm: DigestAlgorithm,
+    /// Authentication by SASL.
+    pub sasl: SaslSettings,
     /// Length of the accept queue; `None` for the server's choice. `clientPortListenBacklog`.
     pub client_port_listen_backlog: Option<u32>,
     /// Four-letter words to answer, as text; `None` if not set. `4lw.commands.whitelist`.
@@ -122,6 +131,10 @@ pub struct Overrides {
     pub max_frame: Option<u32>,
     /// See [`ServerConfig::four_letter_whitelist`].
     pub four_letter_whitelist: Option<String>,
+    /// A file with SASL users, see [`SaslSettings::users`].
+    pub sasl_users: Option<PathBuf>,
+    /// A JAAS file, see [`SaslSettings::users`].
+    pub jaas: Option<PathBuf>,
     /// See [`ServerConfig::my_id`].
     pub my_id: Option<u64>,
     /// Ids and values of `server.N` lines; if there are any, those of files count for nothing.
@@ -240,6 +253,9 @@ impl Overrides {
             "jute.maxbuffer",
             self.max_frame.map(|value| value.to_string()),
         );
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        set("quenda.saslUsers", path(&self.sasl_users));
+        set("java.security.auth.login.config", path(&self.jaas));
         set("4lw.commands.whitelist", self.four_letter_whitelist.clone());
     }
 }

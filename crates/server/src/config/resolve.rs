@@ -3,20 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use quenda_tree::ensemble::Server;
+use quenda_tree::identity::DigestAlgorithm;
 
 use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
-use super::{DEFAULT_CLIENT_PORT, Overrides, ServerConfig};
-use super::{keys, members};
+use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
+use super::{keys, members, sasl};
 
 /// Schemes that a client can prove an identity with.
-const SCHEMES: [&str; 2] = ["digest", "ip"];
+const SCHEMES: [&str; 3] = ["digest", "ip", "sasl"];
 /// What ZooKeeper calls the providers of those schemes.
-const PROVIDERS: [&str; 2] = [
+const PROVIDERS: [&str; 3] = [
+    sasl::PROVIDER,
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
     "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
 ];
+const SASL: &str = "sasl";
 /// The greatest number a Java `int` holds.
 const GREATEST_NUMBER: i64 = i32::MAX as i64;
 /// The least request bound with which a client can still open a session.
@@ -54,6 +57,7 @@ pub(super) fn resolve(
         init_limit,
         sync_limit,
     } = members::resolve(&mut reader, overrides.my_id, &data_dir)?;
+    let sasl = sasl::resolve(&mut reader)?;
     let by_flags = overrides.client_port.is_some() || overrides.client_address.is_some();
     // Whom the ensemble's configuration tells of a client address must be able to use it.
     let own = own.filter(|_| !by_flags || !ensemble.is_empty());
@@ -70,6 +74,7 @@ pub(super) fn resolve(
         max_cnxns: reader.loose("maxCnxns", 0, GREATEST_NUMBER)?,
         max_frame: reader.loose("jute.maxbuffer", LEAST_FRAME, GREATEST_NUMBER)?,
         client_port_listen_backlog: backlog(reader.strict("clientPortListenBacklog")?),
+        digest_algorithm: reader.digest_algorithm()?,
         digest_enabled: reader.is_true("DigestAuthenticationProvider.enabled"),
         four_letter_whitelist: settings.get("4lw.commands.whitelist").map(str::to_owned),
         read_only_mode: reader.is_true("readonlymode.enabled"),
@@ -96,7 +101,8 @@ pub(super) fn resolve(
             GREATEST_NUMBER,
         )?,
         sessionless_timeout_ms: reader.loose("nio.sessionlessCnxnTimeout", 1, GREATEST_NUMBER)?,
-        enforce_auth_schemes: reader.enforced_schemes()?,
+        enforce_auth_schemes: reader.enforced_schemes(&sasl)?,
+        sasl,
         linearizable_reads: reader.is_true("quenda.linearizableReads"),
         my_id,
         ensemble,
@@ -209,10 +215,13 @@ impl Reader<'_> {
         text.map(|text| port(name, text)).transpose()
     }
 
-    fn enforced_schemes(&mut self) -> Result<Vec<String>, ConfigError> {
+    fn enforced_schemes(&mut self, sasl: &SaslSettings) -> Result<Vec<String>, ConfigError> {
         self.remark_providers();
         if self.is_true("sessionRequireClientSASLAuth") {
-            return Err(no_provider("sessionRequireClientSASLAuth", "sasl"));
+            return match sasl.enabled {
+                true => Ok(vec![SASL.to_owned()]),
+                false => Err(no_provider("sessionRequireClientSASLAuth", SASL)),
+            };
         }
         let schemes = self
             .settings
@@ -230,8 +239,11 @@ impl Reader<'_> {
             ));
         }
         let digest = self.is_true("DigestAuthenticationProvider.enabled");
-        let is_provided =
-            |scheme: &str| SCHEMES.contains(&scheme) && (digest || scheme != "digest");
+        let is_provided = |scheme: &str| match scheme {
+            "digest" => digest,
+            SASL => sasl.enabled,
+            _ => SCHEMES.contains(&scheme),
+        };
         if let Some(scheme) = schemes
             .iter()
             .find(|scheme| enabled && !is_provided(scheme))
@@ -239,6 +251,16 @@ impl Reader<'_> {
             return Err(no_provider("enforce.auth.schemes", scheme));
         }
         Ok(if enabled { schemes } else { Vec::new() })
+    }
+
+    fn digest_algorithm(&self) -> Result<DigestAlgorithm, ConfigError> {
+        const KEY: &str = "DigestAuthenticationProvider.digestAlg";
+        let name = self.settings.get_or_default(KEY);
+        DigestAlgorithm::from_name(name).ok_or_else(|| {
+            ConfigError::invalid(format!(
+                "{KEY}={name} is not supported: SHA1, SHA-224, SHA-256, SHA-384 and SHA-512 are"
+            ))
+        })
     }
 
     fn remark_providers(&mut self) {
@@ -286,7 +308,7 @@ impl Reader<'_> {
             .ok_or_else(|| ConfigError::invalid(format!("{name}: {text} is not a number")))
     }
 
-    fn is_true(&self, name: &str) -> bool {
+    pub(super) fn is_true(&self, name: &str) -> bool {
         self.settings
             .get_or_default(name)
             .eq_ignore_ascii_case("true")

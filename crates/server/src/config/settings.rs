@@ -152,6 +152,11 @@ impl Settings {
             if keys::find(inner).is_none() {
                 remarks.push(unknown(name));
             }
+            if inner.ends_with("assword") {
+                remarks.push(Remark::warn(format!(
+                    "{name}: every user of this machine can read what stands on a command line; put it in the file"
+                )));
+            }
             self.set(spelling(inner), value.trim());
         }
     }

@@ -52,7 +52,7 @@ const OWN_QUORUM: &str = "tunes elections and links of the Java server; here the
 const OWN_CATCH_UP: &str = "tunes how the Java server feeds a member that lags; here it gets the log if that still reaches, else a snapshot";
 const FED_BY_LEADER: &str = "observers are fed by the leader";
 const NO_TLS: &str = "TLS is not there yet";
-const NO_SASL: &str = "SASL is not there yet";
+const NO_KERBEROS: &str = "Kerberos is not there; names of SASL users are taken as they are";
 const NO_HTTP: &str = "the HTTP endpoint is not there yet; `mntr` gives the metrics";
 const NO_THROTTLE: &str = "this throttle is not there; queues are bounded by other means";
 const OWN_THREADS: &str = "tunes threads or buffers of the Java server";
@@ -154,6 +154,7 @@ const ENSEMBLE: &[Key] = &[
 #[rustfmt::skip]
 const OWN: &[Key] = &[
     Key::new(Honoured, Bare, "quenda.linearizableReads", "false", "`true`: every read waits for a round through the leader and sees all writes acknowledged before it; without, a client calls `sync` before a read that must"),
+    Key::new(Honoured, Bare, "quenda.saslUsers", "", "plain file with the SASL users, instead of a JAAS file: `user: password` lines; read again when it changes"),
 ];
 
 #[rustfmt::skip]
@@ -209,23 +210,28 @@ const FEATURES: &[Key] = &[
 
 #[rustfmt::skip]
 const ACCESS: &[Key] = &[
-    Key::new(Mapped, Property, "authProvider.*", "", "digest and ip are built in; any other class gives a warning"),
+    Key::new(Mapped, Property, "authProvider.*", "", "digest and ip are built in, sasl where there are users; any other class gives a warning"),
     Key::new(Honoured, Property, "DigestAuthenticationProvider.enabled", "true", "`false` takes the digest scheme away"),
     Key::new(Honoured, Property, "DigestAuthenticationProvider.superDigest", "", "`super:` and the base64 of the SHA-1 of `super:password`: who proves it may do everything"),
-    Key::new(Refused, Property, "DigestAuthenticationProvider.digestAlg", "SHA1", "another digest would make existing access lists match nobody"),
+    Key::new(Honoured, Property, "DigestAuthenticationProvider.digestAlg", "SHA1", "hash of the digest scheme: SHA1, SHA-224, SHA-256, SHA-384 or SHA-512; existing access lists have the old one"),
     Key::new(Accepted, Property, "IPAuthenticationProvider.usexforwardedfor", "false", NO_HTTP),
     Key::new(Warned, Property, "X509AuthenticationProvider.*", "", NO_TLS),
-    Key::new(Warned, Property, "superUser*", "", NO_SASL),
-    Key::new(Warned, Property, "SASLAuthenticationProvider.superPassword", "", NO_SASL),
+    Key::new(Honoured, Property, "superUser", "", "a SASL user who may do everything"),
+    Key::new(Honoured, Property, "superUser.*", "", "further ones"),
+    Key::new(Honoured, Property, "SASLAuthenticationProvider.superPassword", "", "password of the SASL user `super`, who must be in the file of users too"),
     Key::new(Warned, Property, "ensembleAuthName", "", "the ensemble scheme is not there"),
-    Key::new(Honoured, Property, "sessionRequireClientSASLAuth", "false", "short for the next two with the scheme sasl"),
+    Key::new(Honoured, Property, "sessionRequireClientSASLAuth", "false", "`true` demands that a client authenticates by SASL; stands for the next two, which then do not count"),
     Key::new(Honoured, Property, "enforce.auth.enabled", "false", "`true` demands that a client proves an identity"),
     Key::new(Honoured, Property, "enforce.auth.schemes", "", "schemes of which one is demanded, with commas between"),
-    Key::new(Accepted, Property, "allowSaslFailedClients", "false", NO_SASL),
-    Key::new(Warned, Property, "letAnySaslUserDoX", "", NO_SASL),
-    Key::new(Accepted, Property, "kerberos.*", "", NO_SASL),
-    Key::new(Accepted, Property, "sasl.serverconfig", "Server", NO_SASL),
-    Key::new(Warned, Bare, "java.security.auth.login.config", "", NO_SASL),
+    Key::new(Honoured, Property, "allowSaslFailedClients", "false", "`true`: a client whose SASL authentication failed goes on as nobody, unless SASL is demanded"),
+    Key::new(Warned, Property, "letAnySaslUserDoX", "", "an undocumented relic; give the users rights of their own"),
+    Key::new(Accepted, Property, "kerberos.*", "", NO_KERBEROS),
+    Key::new(Accepted, Property, "security.auth_to_local", "DEFAULT", NO_KERBEROS),
+    Key::new(Accepted, Property, "requireKerberosConfig", "false", NO_KERBEROS),
+    Key::new(Accepted, Property, "server.realm", "", NO_KERBEROS),
+    Key::new(Accepted, Property, "kinit", "", NO_KERBEROS),
+    Key::new(Honoured, Property, "sasl.serverconfig", "Server", "the section of the JAAS file"),
+    Key::new(Honoured, Bare, "java.security.auth.login.config", "", "JAAS file with the SASL users: `user_NAME=\"PASSWORD\"` options of `org.apache.zookeeper.server.auth.DigestLoginModule`; any other module stops the start; read again when it changes"),
     Key::new(Accepted, File, "requireClientAuthScheme", "", "ZooKeeper does not read it either"),
     Key::new(Accepted, File, "jaasLoginRenew", "", "ZooKeeper does not read it either"),
     Key::new(Accepted, Property, "fips-mode", "true", NO_TLS),

@@ -1,17 +1,18 @@
 //! Whole configurations, from the file to the value.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use super::*;
 
 /// A folder with a `zoo.cfg` in it; `DIR` in texts stands for the folder.
-struct Case {
+pub(super) struct Case {
     folder: TempDir,
-    environment: Environment,
-    overrides: Overrides,
+    pub(super) environment: Environment,
+    pub(super) overrides: Overrides,
 }
 
 impl Case {
@@ -26,13 +27,24 @@ impl Case {
     }
 
     /// A file with what every file needs, and `text`.
-    fn with(text: &str) -> Self {
+    pub(super) fn with(text: &str) -> Self {
         Self::new(&format!("dataDir=DIR\nclientPort=2181\n{text}"))
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(super) fn write(&self, name: &str, text: &str) {
         let text = text.replace("DIR", &self.folder.path().display().to_string());
         fs::write(self.folder.path().join(name), text).expect("the folder can be written");
+    }
+
+    /// A file in the folder.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Takes the right to read a file from all others.
+    pub(super) fn close_to_others(&self, name: &str) {
+        let mode = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(self.path(name), mode).expect("the mode can be set");
     }
 
     fn load(&self) -> Result<(ServerConfig, Vec<Remark>), ConfigError> {
@@ -43,19 +55,19 @@ impl Case {
         )
     }
 
-    fn config(&self) -> ServerConfig {
+    pub(super) fn config(&self) -> ServerConfig {
         self.load()
             .unwrap_or_else(|error| panic!("refused: {error}"))
             .0
     }
 
-    fn remarks(&self) -> Vec<Remark> {
+    pub(super) fn remarks(&self) -> Vec<Remark> {
         self.load()
             .unwrap_or_else(|error| panic!("refused: {error}"))
             .1
     }
 
-    fn refusal(&self) -> String {
+    pub(super) fn refusal(&self) -> String {
         self.load().expect_err("accepted").to_string()
     }
 }
@@ -75,7 +87,9 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         max_cnxns: 0,
         max_frame: 1_048_575,
         client_port_listen_backlog: None,
+        digest_algorithm: DigestAlgorithm::Sha1,
         digest_enabled: true,
+        sasl: SaslSettings::default(),
         four_letter_whitelist: None,
         read_only_mode: false,
         super_digest: None,
@@ -142,7 +156,9 @@ fn every_honoured_key_arrives() {
         max_cnxns: 8,
         max_frame: 0xfff,
         client_port_listen_backlog: Some(11),
+        digest_algorithm: DigestAlgorithm::Sha1,
         digest_enabled: false,
+        sasl: SaslSettings::default(),
         four_letter_whitelist: Some("ruok, stat".to_owned()),
         read_only_mode: true,
         super_digest: Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU=".to_owned()),
@@ -224,9 +240,9 @@ fn what_would_change_data_in_silence_is_refused() {
             .starts_with("emulate353TTLNodes=true is not supported: ")
     );
     assert!(
-        Case::with("DigestAuthenticationProvider.digestAlg=SHA-256")
+        Case::with("DigestAuthenticationProvider.digestAlg=MD5")
             .refusal()
-            .contains("match nobody")
+            .contains("SHA-256, SHA-384 and SHA-512 are")
     );
     Case::with(
         "emulate353TTLNodes=false\nDigestAuthenticationProvider.digestAlg=SHA1\nelectionAlg=3",
@@ -290,8 +306,8 @@ fn missing_providers_and_wrong_values_are_warned_of() {
         assert!(found, "{text}: {remarks:?}");
     };
     warned(
-        "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
-        "SASLAuthenticationProvider",
+        "authProvider.1=org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
+        "KeyAuthenticationProvider",
     );
     warned("secureClientPort=2281", "TLS");
     warned("jute.maxbuffer=4MB", "4MB is not a number");
