@@ -131,10 +131,12 @@ def java_folder(suite):
     return pathlib.Path(done.stdout.strip().splitlines()[-1])
 
 
-def java_command(suite, main, *arguments, heap="192m", options=(), own=True):
-    """The command line of a class. The suite's own classes are compiled when their sources have changed."""
+def java_command(suite, main, *arguments, heap="192m", options=(), own=True, conf=None):
+    """The command line of a class. The suite's own classes are compiled when their sources have changed; what the
+    programs look for on the class path may lie in the folder `conf`."""
     jars = java_folder(suite)
-    path = [str(compiled(suite, jars))] if own else []
+    path = [str(conf)] if conf else []
+    path += [str(compiled(suite, jars))] if own else []
     path.append(f"{jars}/*")
     return [*JAVA, f"-Xmx{heap}", *options, "-cp", os.pathsep.join(path), main, *arguments]
 
