@@ -18,14 +18,15 @@ class Broker:
         self.folder.mkdir(parents=True)
         self.port, self.sasl_port = free_port(), free_port()
         properties = self.folder / "server.properties"
-        properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings(stage.hosts).items()))
-        command = java("kafka.Kafka", properties, heap="256m", level="INFO")
+        properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings(stage).items()))
+        command = java("kafka.Kafka", properties, heap="256m", level="INFO",
+                       options=stage.secured.java_options if stage.secured else ())
         self.program = stage.add(Program(f"broker-{number}", command, self.folder))
 
     def __repr__(self):
         return f"broker {self.number}"
 
-    def _settings(self, hosts):
+    def _settings(self, stage):
         scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         return {
             "broker.id": self.number,
@@ -35,7 +36,7 @@ class Broker:
             "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": scram,
             "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
             "super.users": "User:ANONYMOUS",
-            "zookeeper.connect": f"{hosts}{ROOT}",
+            "zookeeper.connect": f"{stage.hosts}{ROOT}",
             "zookeeper.session.timeout.ms": SESSION_MS,
             "zookeeper.connection.timeout.ms": 60_000,
             "log.dirs": self.folder / "logs",
@@ -47,6 +48,7 @@ class Broker:
             "num.network.threads": 2,
             "num.io.threads": 2,
             "log.cleaner.dedupe.buffer.size": 4 << 20,
+            **(stage.secured.settings() if stage.secured else {}),
         }
 
     def start(self):
@@ -134,7 +136,11 @@ class Brokers:
             for number, replicas in wanted.items())
 
     def wait_registered(self):
-        wait_until(lambda: len(self.registered()) == len(self), LONG, "all brokers in the tree")
+        def registered():
+            ended = [broker for broker in self if not broker.program.alive()]
+            assert not ended, f"{ended} did not start"
+            return len(self.registered()) == len(self)
+        wait_until(registered, LONG, "all brokers in the tree")
         return wait_until(self.controller, LONG, "a controller")
 
     def wait_in_sync(self, topic):

@@ -35,8 +35,8 @@ class KafkaScenario(Scenario):
     def topics(self, *words):
         return tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", self.brokers.bootstrap, *words)
 
-    def configs(self, *words):
-        return tool("kafka.admin.ConfigCommand", *words)
+    def configs(self, *words, options=()):
+        return tool("kafka.admin.ConfigCommand", *words, options=options)
 
     def undisturbed(self, trouble):
         """`trouble()` may cost no broker its registration and no controller its office; records go on."""
@@ -62,7 +62,16 @@ class KafkaScenario(Scenario):
             data, stat = self.brokers.node(f"/brokers/ids/{broker.number}")
             assert stat.ephemeral_owner and f"PLAINTEXT://127.0.0.1:{broker.port}" in data["endpoints"], data
         assert self.brokers.node("/cluster/id")
+        if self.stage.secured:
+            self.protected("/controller_epoch", "/brokers/ids", "/config/users", "/cluster/id")
         return f"controller {number}, epoch {epoch}"
+
+    def protected(self, *paths):
+        """Only the brokers may change it."""
+        for path in paths:
+            entries, _ = self.stage.look(lambda conn, path=path: conn.get_acl(f"{ROOT}{path}"))
+            writers = {(scheme, name) for perms, scheme, name in entries if perms != 1}
+            assert writers == self.stage.secured.identities, (path, entries)
 
     @step("a topic of three partitions with three replicas each")
     def create_topic(self):
@@ -92,8 +101,11 @@ class KafkaScenario(Scenario):
 
     @step("a SCRAM user, written into the tree by kafka-configs, and its access list: it may read and not write")
     def scram_and_acls(self):
-        self.configs("--zookeeper", f"{self.stage.hosts}{ROOT}", "--alter", "--entity-type", "users", "--entity-name", USER,
-                     "--add-config", f"SCRAM-SHA-256=[iterations=4096,password={PASSWORD}]")
+        secured, words, options = self.stage.secured, [], []
+        if secured:
+            words, options = ["--zk-tls-config-file", str(secured.tool_settings)], secured.java_options
+        self.configs("--zookeeper", f"{self.stage.hosts}{ROOT}", *words, "--alter", "--entity-type", "users", "--entity-name", USER,
+                     "--add-config", f"SCRAM-SHA-256=[iterations=4096,password={PASSWORD}]", options=options)
         tool("kafka.admin.AclCommand", "--bootstrap-server", self.brokers.bootstrap, "--add",
              "--allow-principal", f"User:{USER}", "--consumer", "--topic", TOPIC, "--group", "alices")
         assert "SCRAM-SHA-256" in self.brokers.node(f"/config/users/{USER}")[0]["config"]

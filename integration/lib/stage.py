@@ -7,8 +7,8 @@
     if __name__ == "__main__":
         sys.exit(main("kafka", play, client="Kafka", version="3.9", ran="…"))
 
-Command line of such a suite: --members 1|3, --bounded, --keep FOLDER. TARGET chooses the server, see
-integration/lib/target.py. A step that fails is counted and the next one runs, unless it was `needed`.
+Command line of such a suite: --members 1|3, --bounded, --keep FOLDER, and --secured where the application proves who it
+is. TARGET chooses the server, see integration/lib/target.py. A step that fails is counted and the next one runs, unless it was `needed`.
 """
 
 import argparse
@@ -29,6 +29,9 @@ from integration.lib.program import wait_until
 from integration.lib.target import IS_QUENDA, TARGET, build_server
 from integration.lib.trees import assert_same
 from integration.lib.zkwire import Closed, Conn, eventually
+
+
+SUPER, SUPER_DIGEST = b"super:test", "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 
 
 class GivenUp(Exception):
@@ -134,12 +137,16 @@ class Three:
 
 
 class Stage:
-    """What an application's scenario finds: `servers`, `folder`, `bounded`, and the programs it has started."""
+    """What an application's scenario finds: `servers`, `folder`, `bounded`, and the programs it has started. `secured` is
+    what the suite has made of its keys and certificates; None where everybody may do everything."""
 
-    def __init__(self, folder, members, bounded, cfg):
+    def __init__(self, folder, members, bounded, cfg, secured=None):
         self.folder = pathlib.Path(folder)
         self.members = members
         self.bounded = bounded
+        self.secured = secured
+        if secured:
+            cfg = {**cfg, **secured.cfg, "DigestAuthenticationProvider.superDigest": SUPER_DIGEST}
         self.servers = (One if members == 1 else Three)(self.folder / "servers", cfg)
         self.programs = []
         self.passed = self.failed = 0
@@ -178,6 +185,8 @@ class Stage:
     def connection(self):
         """A session of our own, to look at what the application keeps in the tree."""
         with self._connected() as conn:
+            if self.secured:
+                conn.auth("digest", SUPER)
             conn.sync("/")
             yield conn
 
@@ -227,13 +236,15 @@ class Stage:
         self.servers.close()
 
 
-def main(name, play, *, client, version, ran, cfg=None, left_out=0, why="", doc=""):
-    """Plays the scenario, records its counts, returns the exit code."""
-    options = _options(doc)
+def main(name, play, *, client, version, ran, cfg=None, left_out=0, why="", doc="", secure=None):
+    """Plays the scenario, records its counts, returns the exit code. `secure(folder)` makes what `--secured` needs there;
+    its `cfg` goes into zoo.cfg."""
+    options = _options(doc, secure)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = options.keep or tempfile.mkdtemp(prefix=f"quenda-{name}-")
     began = time.monotonic()
-    stage = Stage(folder, options.members, options.bounded, cfg or {})
+    secured = secure(pathlib.Path(folder) / "secrets") if secure and options.secured else None
+    stage = Stage(folder, options.members, options.bounded, cfg or {}, secured)
     try:
         with stage.step(f"{options.members} server(s) of {TARGET}", needed=True):
             stage.servers.start()
@@ -247,6 +258,8 @@ def main(name, play, *, client, version, ran, cfg=None, left_out=0, why="", doc=
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
     print(f"{name}, {options.members} member(s), {time.monotonic() - began:.0f} s", flush=True)
+    if secured:
+        name, ran = f"{name}-secured", f"{ran}; {secured.says}"
     if IS_QUENDA:
         record(f"{name}-{options.members}", client=client, version=version, ran=ran, members=options.members,
                command=f"make {name.replace('_', '-')}", passed=stage.passed, failed=stage.failed, left_out=left_out, why=why)
@@ -255,9 +268,11 @@ def main(name, play, *, client, version, ran, cfg=None, left_out=0, why="", doc=
     return 1 if stage.failed or not stage.passed else 0
 
 
-def _options(doc):
+def _options(doc, secure):
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, choices=(1, 3), default=3, help="servers (default 3)")
     parser.add_argument("--bounded", action="store_true", help="less of everything, for a short run")
+    if secure:
+        parser.add_argument("--secured", action="store_true", help="over TLS, with proofs of identity and access lists")
     parser.add_argument("--keep", metavar="FOLDER", help="work in this folder and leave it behind")
     return parser.parse_args()

@@ -3,6 +3,7 @@
   integration/patroni/run                three members
   integration/patroni/run --members 1    one server, which is restarted in the place of the leader's kill
   integration/patroni/run --bounded      without the steps that repeat much of another
+  integration/patroni/run --secured      over TLS, the tree protected by access lists for Patroni's certificate
   TARGET=genuine integration/patroni/run a genuine ZooKeeper, to check the scenario
 """
 
@@ -14,6 +15,7 @@ import threading
 from integration.lib.stage import main
 from integration.patroni.cluster import PatroniCluster, Writer, postgres_programs
 from integration.patroni.scenario import PatroniScenario
+from integration.patroni.security import Security
 
 
 def play(stage):
@@ -36,4 +38,5 @@ def versions():
 
 sys.exit(main(
     "patroni", play, client="Patroni", version=versions(),
-    ran="two PostgreSQL servers: failover, switchover, pause, faults of the ensemble", doc=__doc__))
+    ran="two PostgreSQL servers: failover, switchover, pause, faults of the ensemble", doc=__doc__,
+    secure=Security))

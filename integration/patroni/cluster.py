@@ -58,7 +58,7 @@ class Member:
         self.port, self.rest_port = free_port(), free_port()
         self.config = self.folder / "patroni.yml"
         # YAML reads JSON.
-        self.config.write_text(json.dumps(self._settings(stage.hosts), indent=1))
+        self.config.write_text(json.dumps(self._settings(stage), indent=1))
         if os.geteuid() == 0:
             shutil.chown(self.folder, "postgres", "postgres")
         command = [*unprivileged(), sys.executable, "-m", "patroni", self.config]
@@ -67,13 +67,13 @@ class Member:
     def __repr__(self):
         return self.name
 
-    def _settings(self, hosts):
+    def _settings(self, stage):
         users = {role: {"username": name, "password": password} for role, (name, password) in PASSWORDS.items()}
         return {
             "scope": SCOPE,
             "name": self.name,
             "restapi": {"listen": f"127.0.0.1:{self.rest_port}", "connect_address": f"127.0.0.1:{self.rest_port}"},
-            "zookeeper": {"hosts": hosts},
+            "zookeeper": {"hosts": stage.hosts, **(stage.secured.settings if stage.secured else {})},
             "bootstrap": {
                 "dcs": {
                     "ttl": TTL, "loop_wait": LOOP_WAIT, "retry_timeout": RETRY_TIMEOUT,

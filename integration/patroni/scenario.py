@@ -8,6 +8,7 @@ import psycopg
 from integration.lib.program import wait_until
 from integration.lib.scenario import Scenario, step
 from integration.patroni.cluster import HOME, LONG, RETRY_TIMEOUT, SCOPE
+from integration.patroni.security import IDENTITY
 
 
 class PatroniScenario(Scenario):
@@ -66,6 +67,14 @@ class PatroniScenario(Scenario):
         assert owner == leader.ephemeral_owner, "leader and member are of one session"
         identifier = primary.ask("select system_identifier::text from pg_control_system()")[0]
         assert self.node("initialize")[0].decode() == identifier
+        if self.stage.secured:
+            self.protected("leader", "members", "config")
+
+    def protected(self, *names):
+        """All of it is Patroni's own."""
+        for name in names:
+            entries, _ = self.stage.look(lambda conn, name=name: conn.get_acl(f"{HOME}/{name}"))
+            assert entries == [(31, "x509", IDENTITY)], (name, entries)
 
     @step("rows written to the primary are on the replica")
     def replicate(self):
