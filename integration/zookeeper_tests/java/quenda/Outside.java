@@ -11,13 +11,17 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Pattern;
 import javax.security.auth.login.AppConfigurationEntry;
 import javax.security.auth.login.Configuration;
 
@@ -44,11 +48,16 @@ public final class Outside {
         "zookeeper.request.timeout",
         "zookeeper.admin.enableServer");
 
-    private static final Set<Process> LIVE = ConcurrentHashMap.newKeySet();
+    /** Left behind by the parser of a configuration; a member's own settings say what holds. */
+    private static final Pattern MEMBERSHIP =
+        Pattern.compile("zookeeper\\.((server|group|weight)\\.\\d+|dynamicConfigFile|peerType|version)");
+
+    /** Those that run, with the address on which each serves clients without TLS, if it does. */
+    private static final Map<Process, Optional<InetSocketAddress>> LIVE = new ConcurrentHashMap<>();
     private static final AtomicInteger STARTED = new AtomicInteger();
 
     static {
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> LIVE.forEach(Process::destroyForcibly)));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> LIVE.keySet().forEach(Process::destroyForcibly)));
     }
 
     private final Path folder;
@@ -68,7 +77,7 @@ public final class Outside {
 
     /** How many run now. */
     public static int live() {
-        LIVE.removeIf(process -> !process.isAlive());
+        LIVE.keySet().removeIf(process -> !process.isAlive());
         return LIVE.size();
     }
 
@@ -92,7 +101,8 @@ public final class Outside {
         for (String property : System.getProperties().stringPropertyNames()) {
             if (UNPREFIXED.contains(property)) {
                 found.put(property, System.getProperty(property));
-            } else if (property.startsWith("zookeeper.") && !NOT_FOR_SERVERS.contains(property)) {
+            } else if (property.startsWith("zookeeper.") && !NOT_FOR_SERVERS.contains(property)
+                && !MEMBERSHIP.matcher(property).matches()) {
                 found.put(property.substring("zookeeper.".length()), System.getProperty(property));
             }
         }
@@ -121,7 +131,34 @@ public final class Outside {
             .redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log))
             .start();
-        LIVE.add(process);
+        LIVE.put(process, clientAddress(id, cfg));
+    }
+
+    private static Optional<InetSocketAddress> clientAddress(long id, Map<String, String> cfg) {
+        String port = cfg.get("clientPort");
+        String line = cfg.getOrDefault("server." + id, "");
+        if (line.contains(";")) {
+            port = line.replaceAll(".*[:;]", "");
+        }
+        return Optional.ofNullable(port).map(number -> new InetSocketAddress("127.0.0.1", Integer.parseInt(number)));
+    }
+
+    /** The lines with which every running server answers. */
+    public static List<String> fourLetterWord(String word) {
+        List<String> lines = new ArrayList<>();
+        LIVE.values().forEach(address -> address.ifPresent(there -> lines.addAll(fourLetterWord(there, word))));
+        return lines;
+    }
+
+    private static List<String> fourLetterWord(InetSocketAddress address, String word) {
+        try (Socket socket = new Socket()) {
+            socket.connect(address, 1000);
+            socket.setSoTimeout(2000);
+            socket.getOutputStream().write(word.getBytes(StandardCharsets.US_ASCII));
+            return List.of(new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8).split("\n"));
+        } catch (IOException e) {
+            return List.of();
+        }
     }
 
     /** The users that a server within the JVM would have read from its JAAS configuration. */
@@ -183,18 +220,10 @@ public final class Outside {
 
     /** A field of the answer to `srvr`; null while there is none. */
     public static String srvr(InetSocketAddress address, String field) {
-        try (Socket socket = new Socket()) {
-            socket.connect(address, 1000);
-            socket.setSoTimeout(2000);
-            socket.getOutputStream().write("srvr".getBytes(StandardCharsets.US_ASCII));
-            String answer = new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-            for (String line : answer.split("\n")) {
-                if (line.startsWith(field + ": ")) {
-                    return line.substring(field.length() + 2);
-                }
+        for (String line : fourLetterWord(address, "srvr")) {
+            if (line.startsWith(field + ": ")) {
+                return line.substring(field.length() + 2);
             }
-        } catch (IOException e) {
-            return null;
         }
         return null;
     }

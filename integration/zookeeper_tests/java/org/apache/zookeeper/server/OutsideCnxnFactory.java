@@ -2,6 +2,7 @@ package org.apache.zookeeper.server;
 
 import java.io.IOException;
 import java.lang.reflect.Field;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -32,7 +33,8 @@ public final class OutsideCnxnFactory extends ServerCnxnFactory {
     public void configure(InetSocketAddress wanted, int maxPerHost, int backlog, boolean secure) throws IOException {
         configureSaslLogin();
         int port = wanted.getPort() == 0 ? Outside.freePort() : wanted.getPort();
-        address = new InetSocketAddress(wanted.getAddress(), port);
+        // As the address of a socket that is bound: without the name that it was asked for by.
+        address = new InetSocketAddress(InetAddress.getByAddress(wanted.getAddress().getAddress()), port);
         this.maxPerHost = maxPerHost;
         this.backlog = backlog;
         this.secure = secure;

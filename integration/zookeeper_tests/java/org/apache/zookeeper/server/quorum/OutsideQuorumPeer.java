@@ -95,7 +95,7 @@ public final class OutsideQuorumPeer extends QuorumPeer {
         cfg.put("syncLimit", Integer.toString(getSyncLimit()));
         cfg.put("minSessionTimeout", Integer.toString(getMinSessionTimeout()));
         cfg.put("maxSessionTimeout", Integer.toString(getMaxSessionTimeout()));
-        cfg.put("standaloneEnabled", "false");
+        cfg.put("standaloneEnabled", Boolean.toString(QuorumPeerConfig.isStandaloneEnabled()));
         cfg.put("reconfigEnabled", Boolean.toString(QuorumPeerConfig.isReconfigEnabled()));
         cfg.put("quorumListenOnAllIPs", Boolean.toString(getQuorumListenOnAllIPs()));
         return cfg;
