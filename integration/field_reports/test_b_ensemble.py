@@ -364,3 +364,21 @@ def test_B101_a_sequential_create_through_followers_is_never_made_twice(own_ense
     assert len(set(extra)) == len(extra), "a request was carried out twice"
     assert set(extra) <= set(unknown), "something was carried out that nobody asked for"
     assert_same(ensemble)
+
+
+def test_whoever_serves_says_as_what_from_its_first_answer_on(own_ensemble):
+    """Scripts wait until all members serve and then ask which one leads: one of them must say so."""
+    ensemble = own_ensemble()
+    for _ in range(3):
+        ensemble.kill9()
+        ensemble.spawn()
+        first = {}
+
+        def all_serve():
+            for member in ensemble:
+                if member.number not in first:
+                    first.update({member.number: mode for mode in [member.mode()] if mode})
+            return len(first) == len(ensemble)
+
+        eventually(all_serve, 60, "all members serve")
+        assert "leader" in first.values(), f"all serve and none leads: {first}"

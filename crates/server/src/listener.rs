@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::calm::Calm;
+use crate::config::is_wildcard;
 use crate::connection_task;
 use crate::registry::Handle;
 use crate::shared::Shared;
@@ -21,7 +22,8 @@ use crate::shared::Shared;
 /// Length of the accept queue when the configuration does not say.
 const BACKLOG: u32 = 1024;
 
-/// Opens the client port. Without an address it listens on all of them, IPv4 and IPv6.
+/// Opens the client port. Without an address, or with one that stands for all, it listens on all of them, IPv4 and IPv6: a
+/// server line with a client port alone says `0.0.0.0`, and clients that come by IPv6 are served as ZooKeeper serves them.
 ///
 /// # Errors
 /// The address cannot be resolved, or the port cannot be had.
@@ -31,7 +33,7 @@ pub async fn bind(
     backlog: Option<u32>,
 ) -> io::Result<TcpListener> {
     let backlog = backlog.unwrap_or(BACKLOG);
-    let Some(address) = address else {
+    let Some(address) = address.filter(|address| !is_wildcard(address)) else {
         let all_ipv6 = SocketAddr::from(([0u16; 8], port));
         return match listen(all_ipv6, backlog) {
             // A machine without IPv6.
@@ -129,4 +131,28 @@ fn admit(
     });
     shared.registry.insert(Arc::clone(&handle));
     tasks.spawn(connection_task::serve(stream, handle, Arc::clone(shared)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream as Client;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_that_stands_for_all_takes_ipv4_and_ipv6() {
+        // A machine without IPv6 has nothing to show here.
+        let ipv6 = std::net::TcpListener::bind("[::1]:0").is_ok();
+        for address in [None, Some("0.0.0.0"), Some("::")] {
+            let listener = bind(address, 0, None).await.expect("a free port");
+            let port = listener.local_addr().expect("bound").port();
+            Client::connect(("127.0.0.1", port)).expect("by IPv4");
+            if ipv6 {
+                Client::connect(("::1", port)).expect("by IPv6");
+            }
+        }
+        let listener = bind(Some("127.0.0.1"), 0, None).await.expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        Client::connect(("::1", port)).expect_err("one address is not all of them");
+    }
 }

@@ -181,7 +181,7 @@ pub(crate) fn quorum_listen(own: &Server, on_all: bool) -> Vec<(Option<String>, 
 }
 
 /// Whether an address stands for all of them.
-pub(super) fn is_wildcard(address: &str) -> bool {
+pub(crate) fn is_wildcard(address: &str) -> bool {
     matches!(address, "0.0.0.0" | "::" | "[::]" | "*")
 }
 

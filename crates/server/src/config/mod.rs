@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use quenda_tree::ensemble::Server;
 use quenda_tree::identity::DigestAlgorithm;
 
-pub(crate) use members::quorum_listen;
+pub(crate) use members::{is_wildcard, quorum_listen};
 pub use remark::{ConfigError, Level, Remark};
 pub use sasl::SaslSettings;
 pub use settings::Environment;

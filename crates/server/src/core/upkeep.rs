@@ -111,6 +111,8 @@ impl Core {
         if service == self.shared.service() {
             return;
         }
+        // Whoever sees that it serves also sees as what.
+        self.publish();
         let tree = self.shared.tree.write();
         let before = self.shared.set_service(service);
         if before != ServiceMode::NotServing {
