@@ -129,6 +129,10 @@ impl Connection {
         self.generation = session.generation;
         self.phase = Phase::Established;
         self.stats.established_ms = world.time_ms;
+        if let SessionEffect::Opened { .. } = applied.session {
+            self.stats
+                .opened_session(applied.zxid, self.last_touch_ms, world.now_ms);
+        }
         let password = world.tree.session_password(self.session);
         self.answer_handshake(handshaking, self.session, self.timeout_ms, &password);
     }

@@ -53,6 +53,16 @@ impl Stats {
     }
 
     pub(crate) fn answered(&mut self, op: Op, xid: i32, zxid: i64, received_ms: u64, now_ms: u64) {
+        self.sent += 1;
+        self.timed(op, xid, zxid, received_ms, now_ms);
+    }
+
+    /// A new session is an operation as well, of xid 0; its answer is counted with the handshakes.
+    pub(crate) fn opened_session(&mut self, zxid: i64, received_ms: u64, now_ms: u64) {
+        self.timed(Op::CreateSession, 0, zxid, received_ms, now_ms);
+    }
+
+    fn timed(&mut self, op: Op, xid: i32, zxid: i64, received_ms: u64, now_ms: u64) {
         let latency = u32::try_from(now_ms.saturating_sub(received_ms)).unwrap_or(u32::MAX);
         self.last_op = Some(op);
         self.last_xid = Some(xid);
@@ -66,7 +76,6 @@ impl Stats {
         self.max_latency_ms = self.max_latency_ms.max(latency);
         self.total_latency_ms += u64::from(latency);
         self.answered += 1;
-        self.sent += 1;
     }
 }
 

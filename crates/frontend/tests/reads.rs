@@ -321,8 +321,10 @@ fn statistics_follow_the_requests() {
     let stats = member.connection(client).stats();
     assert_eq!(
         (stats.received, stats.sent, stats.last_op_name()),
-        (1, 1, "NA")
+        (1, 1, "SESS")
     );
+    let opened = Some(member.tree.last_zxid());
+    assert_eq!((stats.last_xid, stats.last_zxid), (Some(0), opened));
     member.send(client, &create(7, "/a"));
     member.now_ms += 30;
     member.apply();
@@ -340,7 +342,11 @@ fn statistics_follow_the_requests() {
     let stats = member.connection(client).stats();
     assert_eq!((stats.received, stats.sent), (4, 5));
     assert_eq!((stats.min_latency_ms, stats.max_latency_ms), (0, 30));
-    assert_eq!(stats.avg_latency_ms(), 10);
+    assert_eq!(
+        stats.avg_latency_ms(),
+        7,
+        "four: a session, and three requests"
+    );
     let touched = member.connection(client).last_touch_ms();
     member.now_ms += 100;
     member.ok(client, &auth("ip", b""));
