@@ -235,19 +235,11 @@ fn a_wrong_file_is_refused_in_zookeepers_words() {
 #[test]
 fn what_would_change_data_in_silence_is_refused() {
     assert!(
-        Case::with("emulate353TTLNodes=true")
-            .refusal()
-            .starts_with("emulate353TTLNodes=true is not supported: ")
-    );
-    assert!(
         Case::with("DigestAuthenticationProvider.digestAlg=MD5")
             .refusal()
             .contains("SHA-256, SHA-384 and SHA-512 are")
     );
-    Case::with(
-        "emulate353TTLNodes=false\nDigestAuthenticationProvider.digestAlg=SHA1\nelectionAlg=3",
-    )
-    .config();
+    Case::with("DigestAuthenticationProvider.digestAlg=SHA1\nelectionAlg=3").config();
 }
 
 #[test]
@@ -311,6 +303,7 @@ fn missing_providers_and_wrong_values_are_warned_of() {
     );
     warned("secureClientPort=2281", "TLS");
     warned("jute.maxbuffer=4MB", "4MB is not a number");
+    warned("emulate353TTLNodes=true", "what 3.5.3 has stored");
     warned("dataLogDir=logs", "logs is relative");
     let plain = Case::with(
         "dataLogDir=./logs\nauthProvider.1=org.apache.zookeeper.server.auth.IPAuthenticationProvider",
