@@ -23,6 +23,13 @@ pub struct ServeArgs {
     /// Address to listen on; all of them if not given [clientPortAddress]
     #[arg(long, value_name = "HOST")]
     client_address: Option<String>,
+    /// TCP port on which clients speak TLS; give the certificates with -Dssl.keyStore.location=… and
+    /// -Dssl.trustStore.location=… [secureClientPort]
+    #[arg(long, value_name = "PORT")]
+    secure_client_port: Option<u16>,
+    /// Address for TLS to listen on; all of them if not given [secureClientPortAddress]
+    #[arg(long, value_name = "HOST")]
+    secure_client_address: Option<String>,
     /// Directory of the data [dataDir]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -115,6 +122,8 @@ fn load_and_serve(args: ServeArgs, log: &LogSink) -> End {
     let overrides = Overrides {
         client_port: args.client_port,
         client_address: args.client_address,
+        secure_client_port: args.secure_client_port,
+        secure_client_address: args.secure_client_address,
         data_dir: args.data_dir,
         data_log_dir: args.data_log_dir,
         tick_time_ms: args.tick_time,
@@ -164,7 +173,7 @@ fn end(result: Result<(), ServeError>, log: &LogSink) -> End {
             code: 3,
             last_line: Some("Unable to access datadir, exiting abnormally"),
         },
-        ServeError::Members { .. } | ServeError::Users(_) => End {
+        ServeError::Members { .. } | ServeError::Tls(_) | ServeError::Users(_) => End {
             code: ConfigError::EXIT_CODE,
             last_line: Some(ConfigError::LAST_LINE),
         },

@@ -9,8 +9,7 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use parking_lot::Mutex;
 use quenda_frontend::{CloseReason, Proposals, Received, Stats};
-use tokio::io::{AsyncWriteExt, Interest};
-use tokio::net::TcpStream;
+use tokio::io::Interest;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info};
 
@@ -18,15 +17,21 @@ use crate::calm::Calm;
 use crate::four_letter::{Word, recognise};
 use crate::limits::{CLOSE_PATIENCE, INBOX_BYTES, READ_BYTES, WORD_PATIENCE};
 use crate::node_source::NodeSource;
-use crate::registry::Handle;
+use crate::registry::{Admitted, Handle};
 use crate::shared::Shared;
+use crate::transport::Transport;
 
 /// Serves one connection until it ends, then takes it out of the registry.
-pub async fn serve(stream: TcpStream, handle: Arc<Handle>, shared: Arc<Shared>) {
+pub async fn serve(
+    stream: impl Transport,
+    handle: Arc<Handle>,
+    admitted: Admitted,
+    shared: Arc<Shared>,
+) {
     let departure = Departure {
         handle: Arc::clone(&handle),
         shared: Arc::clone(&shared),
-        gone: false,
+        admitted: Some(admitted),
     };
     let mut task = ConnectionTask {
         stream,
@@ -74,7 +79,8 @@ fn report_close(peer: SocketAddr, reason: &CloseReason) {
 struct Departure {
     handle: Arc<Handle>,
     shared: Arc<Shared>,
-    gone: bool,
+    /// `None` once it is out.
+    admitted: Option<Admitted>,
 }
 
 impl Drop for Departure {
@@ -86,9 +92,9 @@ impl Drop for Departure {
 impl Departure {
     /// To be called before the client can see the end: who sees it is not counted any more.
     fn leave(&mut self) {
-        if std::mem::replace(&mut self.gone, true) {
+        let Some(admitted) = self.admitted.take() else {
             return;
-        }
+        };
         let mut connection = self.handle.connection.lock();
         connection.disconnected(&self.shared.watches);
         let session = connection.session();
@@ -97,12 +103,12 @@ impl Departure {
         self.shared.output.forget(&self.handle);
         drop(connection);
         self.shared.registry.remove(self.handle.id, session);
-        self.shared.registry.dismiss(self.handle.peer.ip());
+        drop(admitted);
     }
 }
 
-struct ConnectionTask {
-    stream: TcpStream,
+struct ConnectionTask<S> {
+    stream: S,
     handle: Arc<Handle>,
     shared: Arc<Shared>,
     /// Bytes that came and were not taken yet. Empty, and without memory, on an idle connection.
@@ -122,13 +128,13 @@ struct ConnectionTask {
     departure: Departure,
 }
 
-impl ConnectionTask {
+impl<S: Transport> ConnectionTask<S> {
     async fn run(&mut self) -> io::Result<CloseReason> {
         let patience = Duration::from_millis(self.shared.config.sessionless_timeout_ms);
         let deadline = Instant::now() + patience;
         let mut fresh = true;
         loop {
-            let held_back = self.paused || !self.output.is_empty();
+            let held_back = self.paused || self.has_unsent();
             if !held_back {
                 self.ahead = READ_BYTES;
             }
@@ -186,11 +192,11 @@ impl ConnectionTask {
 
     /// Waits until there is something to do: bytes to read (if wanted), room to write, a wake-up.
     async fn wait(&self, read: bool) -> io::Result<()> {
-        let interest = match (read, self.output.is_empty()) {
-            (true, true) => Interest::READABLE,
-            (true, false) => Interest::READABLE | Interest::WRITABLE,
-            (false, false) => Interest::WRITABLE,
-            (false, true) => {
+        let interest = match (read, self.has_unsent()) {
+            (true, false) => Interest::READABLE,
+            (true, true) => Interest::READABLE | Interest::WRITABLE,
+            (false, true) => Interest::WRITABLE,
+            (false, false) => {
                 self.handle.wake.notified().await;
                 return Ok(());
             }
@@ -198,8 +204,13 @@ impl ConnectionTask {
         tokio::select! {
             biased;
             () = self.handle.wake.notified() => Ok(()),
-            ready = self.stream.ready(interest) => ready.map(|_| ()),
+            ready = self.stream.ready(interest) => ready,
         }
+    }
+
+    /// Whether output waits for room in the socket.
+    fn has_unsent(&self) -> bool {
+        !self.output.is_empty() || self.stream.has_unsent()
     }
 
     /// Reads what has come, up to a bound; false at the end of the stream.
@@ -299,6 +310,7 @@ impl ConnectionTask {
 
     /// Writes until everything is out or the socket is full.
     fn flush(&mut self) -> io::Result<()> {
+        self.stream.try_flush()?;
         loop {
             if self.output.is_empty() {
                 let mut connection = self.handle.connection.lock();

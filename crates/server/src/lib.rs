@@ -34,9 +34,12 @@ mod shared;
 pub mod status;
 mod system;
 mod thread;
+mod tls;
 mod traffic;
+mod transport;
 mod watches;
 
 /// Who the members are.
 pub use quenda_tree::ensemble;
 pub use run::{ServeError, serve};
+pub use tls::TlsError;

@@ -159,3 +159,10 @@ pub const IMAGE_IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// How long an image may make no progress, over all attempts, before its transfer is given up.
 pub const IMAGE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bytes of output, in one connection over TLS, that are encrypted and wait for room in the socket. At the bound nothing
+/// more is encrypted.
+pub const TLS_UNSENT_BYTES: usize = 64 << 10;
+
+/// How often the files with keys and trusted certificates are looked at.
+pub const TLS_RELOAD_INTERVAL: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! The client port.
+//! The client ports.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use quenda_frontend::Connection;
+use quenda_frontend::{Connection, ServiceMode};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -16,13 +16,15 @@ use tracing::{debug, warn};
 use crate::calm::Calm;
 use crate::config::is_wildcard;
 use crate::connection_task;
-use crate::registry::Handle;
+use crate::registry::{Admitted, Door, Handle};
 use crate::shared::Shared;
+use crate::tls::{self, Accepted, Refusal};
+use crate::transport::Transport;
 
 /// Length of the accept queue when the configuration does not say.
 const BACKLOG: u32 = 1024;
 
-/// Opens the client port. Without an address, or with one that stands for all, it listens on all of them, IPv4 and IPv6: a
+/// Opens a client port. Without an address, or with one that stands for all, it listens on all of them, IPv4 and IPv6: a
 /// server line with a client port alone says `0.0.0.0`, and clients that come by IPv6 are served as ZooKeeper serves them.
 ///
 /// # Errors
@@ -64,73 +66,158 @@ fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     socket.listen(backlog)
 }
 
-/// Accepts connections until the server stops.
-pub async fn accept(
-    listener: TcpListener,
+/// The ports for clients, open.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    /// The client port.
+    pub client: Option<TcpListener>,
+    /// The client port with TLS.
+    pub secure: Option<TcpListener>,
+}
+
+/// Accepts the connections of one port.
+pub struct Acceptor {
+    /// Which port.
+    pub door: Door,
+    /// The server.
+    pub shared: Arc<Shared>,
+    /// Where the connections' tasks are kept.
+    pub tasks: TaskTracker,
+    /// The end of accepting.
+    pub stop: CancellationToken,
+}
+
+impl Acceptor {
+    /// Accepts connections until the server stops.
+    pub async fn run(self, listener: TcpListener) {
+        let mut refused = Calm::new();
+        let mut failed = Calm::new();
+        loop {
+            let accepted = tokio::select! {
+                () = self.stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.admit(stream, peer, &mut refused),
+                Err(error) => {
+                    // Out of descriptors, or the peer is gone already: neither is a reason to spin or to stop.
+                    if let Some(count) = failed.turn(Instant::now()) {
+                        warn!(count, %error, "connections could not be accepted");
+                    }
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+    }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr, refused: &mut Calm) {
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+        let admitted = match Admitted::new(&self.shared, self.door, peer.ip()) {
+            Ok(admitted) => admitted,
+            Err(error) => {
+                if let Some(count) = refused.turn(Instant::now()) {
+                    warn!(count, %peer, %error, "connections refused");
+                }
+                return;
+            }
+        };
+        if let Err(error) = stream.set_nodelay(true) {
+            debug!(%peer, %error, "no TCP_NODELAY");
+        }
+        let newcomer = Newcomer {
+            peer,
+            admitted,
+            shared: Arc::clone(&self.shared),
+        };
+        if self.speaks_tls() {
+            let stop = self.stop.clone();
+            self.tasks.spawn(newcomer.greet(stream, self.door, stop));
+        } else {
+            self.tasks.spawn(newcomer.serve(stream, None));
+        }
+    }
+
+    fn speaks_tls(&self) -> bool {
+        let tls = self.shared.tls.as_ref();
+        tls.is_some_and(|tls| self.door == Door::Secure || tls.settings.unified)
+    }
+}
+
+/// How often clients failed to speak TLS with the server.
+static FAILED_HANDSHAKES: Mutex<Calm> = Mutex::new(Calm::new());
+
+/// A connection that was admitted and is not served yet.
+struct Newcomer {
+    peer: SocketAddr,
+    admitted: Admitted,
     shared: Arc<Shared>,
-    tasks: TaskTracker,
-    stop: CancellationToken,
-) {
-    let mut refused = Calm::new();
-    let mut failed = Calm::new();
-    loop {
+}
+
+impl Newcomer {
+    /// Serves it. `subject` is that of the certificate that the client has proved.
+    fn serve(
+        self,
+        stream: impl Transport,
+        subject: Option<String>,
+    ) -> impl Future<Output = ()> + Send {
+        let Newcomer {
+            peer,
+            admitted,
+            shared,
+        } = self;
+        let handle = register(&shared, peer, subject.as_deref());
+        connection_task::serve(stream, handle, admitted, shared)
+    }
+
+    /// Finds out whether the client speaks TLS, shakes hands, and serves.
+    async fn greet(self, stream: TcpStream, door: Door, stop: CancellationToken) {
+        let shared = Arc::clone(&self.shared);
+        let Some(tls) = &shared.tls else {
+            return;
+        };
+        let is_early = tls.settings.drop_while_not_serving && door == Door::Secure;
+        if is_early && shared.service() == ServiceMode::NotServing {
+            return;
+        }
+        let patience = Duration::from_millis(shared.config.sessionless_timeout_ms);
+        let accept = tls::accept(stream, self.peer.ip(), tls, door == Door::Client, patience);
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
-            accepted = listener.accept() => accepted,
+            accepted = accept => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => admit(stream, peer, &shared, &tasks, &mut refused),
-            Err(error) => {
-                // Out of descriptors, or the peer is gone already: neither is a reason to spin or to stop.
-                if let Some(count) = failed.turn(Instant::now()) {
-                    warn!(count, %error, "connections could not be accepted");
+            Ok(Accepted::Plain(stream)) => self.serve(stream, None).await,
+            Ok(Accepted::Secure { stream, subject }) => self.serve(*stream, subject).await,
+            // Who only looks whether the port is open is no fault.
+            Err(Refusal::Lost(error)) => debug!(peer = %self.peer, %error, "no TLS handshake"),
+            Err(refusal) => {
+                if let Some(count) = FAILED_HANDSHAKES.lock().turn(Instant::now()) {
+                    warn!(count, peer = %self.peer, "TLS clients turned away: {refusal}");
                 }
-                tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     }
 }
 
-fn admit(
-    stream: TcpStream,
-    peer: SocketAddr,
-    shared: &Arc<Shared>,
-    tasks: &TaskTracker,
-    refused: &mut Calm,
-) {
-    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-    let config = &shared.config;
-    if let Err(error) = shared
-        .registry
-        .admit(peer.ip(), config.max_client_cnxns, config.max_cnxns)
-    {
-        if let Some(count) = refused.turn(Instant::now()) {
-            warn!(count, %peer, %error, "connections refused");
-        }
-        return;
-    }
-    if let Err(error) = stream.set_nodelay(true) {
-        debug!(%peer, %error, "no TCP_NODELAY");
-    }
+/// Makes a connection known to the rest of the server.
+fn register(shared: &Arc<Shared>, peer: SocketAddr, subject: Option<&str>) -> Arc<Handle> {
     let id = shared.next_connection();
     let now_ms = shared.clock.now_ms();
     let settings = Arc::clone(&shared.settings);
+    let mut connection = Connection::new(id, shared.member, peer.ip(), now_ms, settings);
+    if subject.is_some_and(|subject| !connection.certify(subject)) {
+        warn!(%peer, "the subject of the client's certificate is too long");
+    }
     let handle = Arc::new(Handle {
         id,
         peer,
-        connection: Mutex::new(Connection::new(
-            id,
-            shared.member,
-            peer.ip(),
-            now_ms,
-            settings,
-        )),
+        connection: Mutex::new(connection),
         wake: Notify::new(),
         marked: false.into(),
         unsent: 0.into(),
     });
     shared.registry.insert(Arc::clone(&handle));
-    tasks.spawn(connection_task::serve(stream, handle, Arc::clone(shared)));
+    handle
 }
 
 #[cfg(test)]

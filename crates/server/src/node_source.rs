@@ -103,7 +103,7 @@ impl Source for NodeSource<'_> {
         let log_dir = config.data_log_dir.as_ref().unwrap_or(&config.data_dir);
         Settings {
             client_port: self.shared.bound_port().map_or(-1, i32::from),
-            secure_client_port: -1,
+            secure_client_port: self.shared.bound_secure_port().map_or(-1, i32::from),
             data_dir: version_2(&config.data_dir),
             data_log_dir: version_2(log_dir),
             tick_time_ms: config.tick_time_ms,
@@ -243,11 +243,21 @@ impl Source for NodeSource<'_> {
     fn metrics(&self, metrics: &mut Metrics) {
         let mismatches = self.shared.ensemble.read().digest_mismatches;
         metrics.count("digest_mismatches_count", mismatches);
+        if let Some(tls) = &self.shared.tls {
+            let counters = &tls.counters;
+            metrics.count("outstanding_tls_handshake", counters.under_way());
+            metrics.count("tls_handshake_exceeded", counters.exceeded());
+            metrics.count("unsuccessful_handshake", counters.failed());
+            metrics.count("auth_failed_count", counters.failed());
+        }
     }
 
     fn reset_server_figures(&self) {
         self.shared.traffic.reset();
         self.shared.proposals.reset();
+        if let Some(tls) = &self.shared.tls {
+            tls.counters.reset();
+        }
     }
 
     fn reset_connection_figures(&self) {

@@ -10,6 +10,7 @@ use quenda_frontend::{CloseReason, Connection, ConnectionId};
 use tokio::sync::Notify;
 
 use crate::limits::STORE_FILES;
+use crate::shared::Shared;
 
 /// One connection as the rest of the server reaches it.
 #[derive(Debug)]
@@ -50,6 +51,50 @@ pub enum AdmissionError {
     Files(u32),
 }
 
+/// The ports that connections are counted apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// The client port.
+    Client,
+    /// The client port with TLS.
+    Secure,
+}
+
+/// A connection that was counted; the count ends with it.
+#[derive(Debug)]
+pub struct Admitted {
+    shared: Arc<Shared>,
+    door: Door,
+    address: IpAddr,
+}
+
+impl Admitted {
+    /// Counts a new connection, or refuses it.
+    ///
+    /// # Errors
+    /// A bound is reached.
+    pub fn new(
+        shared: &Arc<Shared>,
+        door: Door,
+        address: IpAddr,
+    ) -> Result<Admitted, AdmissionError> {
+        let config = &shared.config;
+        let (of_address, total) = (config.max_client_cnxns, config.max_cnxns);
+        shared.registry.admit(door, address, of_address, total)?;
+        Ok(Admitted {
+            shared: Arc::clone(shared),
+            door,
+            address,
+        })
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.shared.registry.dismiss(self.door, self.address);
+    }
+}
+
 const SHARDS: usize = 16;
 
 /// All open connections.
@@ -57,7 +102,7 @@ const SHARDS: usize = 16;
 pub struct Registry {
     by_id: [Mutex<HashMap<u64, Arc<Handle>>>; SHARDS],
     by_session: Mutex<HashMap<i64, ConnectionId>>,
-    by_address: Mutex<Addresses>,
+    by_address: Mutex<[Addresses; 2]>,
     /// Most connections that the limit of open files has room for.
     files_max: u32,
 }
@@ -66,6 +111,10 @@ pub struct Registry {
 struct Addresses {
     total: u32,
     of: HashMap<IpAddr, u32>,
+}
+
+fn total(doors: &[Addresses; 2]) -> u32 {
+    doors.iter().map(|addresses| addresses.total).sum()
 }
 
 /// Connections that leave the store enough of `limit` descriptors.
@@ -86,18 +135,20 @@ impl Registry {
     }
 
     /// Counts a new connection, or refuses it. 0 is no bound.
-    pub fn admit(
+    fn admit(
         &self,
+        door: Door,
         address: IpAddr,
         max_of_address: u32,
         max_total: u32,
     ) -> Result<(), AdmissionError> {
-        let mut addresses = self.by_address.lock();
+        let mut doors = self.by_address.lock();
+        if total(&doors) >= self.files_max {
+            return Err(AdmissionError::Files(self.files_max));
+        }
+        let addresses = &mut doors[door as usize];
         if max_total != 0 && addresses.total >= max_total {
             return Err(AdmissionError::Total(max_total));
-        }
-        if addresses.total >= self.files_max {
-            return Err(AdmissionError::Files(self.files_max));
         }
         let count = addresses.of.entry(address).or_insert(0);
         if max_of_address != 0 && *count >= max_of_address {
@@ -109,8 +160,9 @@ impl Registry {
     }
 
     /// A connection that was admitted is gone.
-    pub fn dismiss(&self, address: IpAddr) {
-        let mut addresses = self.by_address.lock();
+    fn dismiss(&self, door: Door, address: IpAddr) {
+        let mut doors = self.by_address.lock();
+        let addresses = &mut doors[door as usize];
         addresses.total -= 1;
         if let Some(count) = addresses.of.get_mut(&address) {
             *count -= 1;
@@ -174,7 +226,7 @@ impl Registry {
 
     /// Number of open sockets.
     pub fn len(&self) -> usize {
-        self.by_address.lock().total as usize
+        total(&self.by_address.lock()) as usize
     }
 }
 
@@ -193,19 +245,34 @@ mod tests {
     fn addresses_are_counted_and_bounded() {
         let registry = Registry::new(None);
         let address: IpAddr = [127, 0, 0, 1].into();
-        assert_eq!(registry.admit(address, 2, 0), Ok(()));
-        assert_eq!(registry.admit(address, 2, 0), Ok(()));
+        assert_eq!(registry.admit(Door::Client, address, 2, 0), Ok(()));
+        assert_eq!(registry.admit(Door::Client, address, 2, 0), Ok(()));
         assert_eq!(
-            registry.admit(address, 2, 0),
+            registry.admit(Door::Client, address, 2, 0),
             Err(AdmissionError::Address(2))
         );
         assert_eq!(
-            registry.admit([127, 0, 0, 2].into(), 2, 2),
+            registry.admit(Door::Client, [127, 0, 0, 2].into(), 2, 2),
             Err(AdmissionError::Total(2))
         );
-        registry.dismiss(address);
-        assert_eq!(registry.admit(address, 2, 0), Ok(()));
+        registry.dismiss(Door::Client, address);
+        assert_eq!(registry.admit(Door::Client, address, 2, 0), Ok(()));
         assert_eq!(registry.len(), 2);
+    }
+
+    #[test]
+    fn the_ports_are_counted_apart_but_share_the_descriptors() {
+        let registry = Registry::new(Some(6));
+        let address: IpAddr = [127, 0, 0, 1].into();
+        let admit = |door| registry.admit(door, address, 1, 0);
+        assert_eq!(admit(Door::Client), Ok(()));
+        assert_eq!(admit(Door::Secure), Ok(()));
+        assert_eq!(admit(Door::Secure), Err(AdmissionError::Address(1)));
+        let other = registry.admit(Door::Client, [127, 0, 0, 2].into(), 1, 1);
+        assert_eq!(other, Err(AdmissionError::Total(1)));
+        let third = registry.admit(Door::Secure, [127, 0, 0, 2].into(), 1, 0);
+        assert_eq!((third, registry.len()), (Ok(()), 3));
+        assert_eq!(admit(Door::Client), Err(AdmissionError::Files(3)));
     }
 
     #[test]
@@ -215,10 +282,13 @@ mod tests {
         assert_eq!(connections_for(None), u32::MAX);
         let registry = Registry::new(Some(4));
         let address: IpAddr = [127, 0, 0, 1].into();
-        assert_eq!(registry.admit(address, 0, 0), Ok(()));
-        assert_eq!(registry.admit(address, 0, 0), Ok(()));
-        assert_eq!(registry.admit(address, 0, 0), Err(AdmissionError::Files(2)));
-        registry.dismiss(address);
-        assert_eq!(registry.admit(address, 0, 0), Ok(()));
+        assert_eq!(registry.admit(Door::Client, address, 0, 0), Ok(()));
+        assert_eq!(registry.admit(Door::Client, address, 0, 0), Ok(()));
+        assert_eq!(
+            registry.admit(Door::Client, address, 0, 0),
+            Err(AdmissionError::Files(2))
+        );
+        registry.dismiss(Door::Client, address);
+        assert_eq!(registry.admit(Door::Client, address, 0, 0), Ok(()));
     }
 }

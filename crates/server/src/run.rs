@@ -21,18 +21,20 @@ use tracing::{error, info, warn};
 
 use crate::checkpointer::Checkpointer;
 use crate::clock::wall_ms;
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, TlsSettings};
 use crate::core::{Core, CoreError, Parts};
 use crate::founding::find_start;
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
 use crate::image_store::ImageStore;
 use crate::limits::{CLOSE_PATIENCE, STOP_PATIENCE};
-use crate::listener;
+use crate::listener::{self, Acceptor, Listeners};
 use crate::log_writer::LogWriter;
 use crate::neighbours::{InboxEvents, Neighbours};
 use crate::peers::{self, Facts, Identity, Peers, SystemResolver, servers_hash};
+use crate::registry::Door;
 use crate::sasl::{self, Accounts, SourceError};
 use crate::shared::Shared;
+use crate::tls::{self, Tls, TlsError};
 
 /// When this version was released, in seconds since 1970. `srvr` shows it: clients parse a date there.
 const RELEASED_S: i64 = 1_795_910_400;
@@ -54,6 +56,9 @@ pub enum ServeError {
         /// Why not.
         cause: io::Error,
     },
+    /// There is no TLS from the files that the configuration names.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The store is that of an ensemble's member, but the configuration names no members.
     #[error(
         "the store in {} belongs to an ensemble with {members} members, but the configuration has no server \
@@ -103,7 +108,7 @@ impl From<CoreError> for ServeError {
 fn remedy(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::AddrInUse => {
-            ". Another process listens there: stop it, or choose another port (clientPort, --client-port; the quorum port is the first one in the own server line)"
+            ". Another process listens there: stop it, or choose another port (clientPort, --client-port; secureClientPort, --secure-client-port; the quorum port is the first one in the own server line)"
         }
         io::ErrorKind::AddrNotAvailable => {
             ". It is no address of this machine (clientPortAddress, --client-address)"
@@ -128,21 +133,37 @@ pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
         .enable_all()
         .build()?;
     // Before the store: a server that cannot listen must not touch it.
-    let listener = runtime.block_on(open_port(&config))?;
+    let listeners = runtime.block_on(open_ports(&config))?;
     let quorum = open_quorum_port(&config)?;
-    let server = Server::start(config, listener.as_ref(), quorum, runtime.handle())?;
-    let result = runtime.block_on(server.run(listener, stop_signal()));
+    let server = Server::start(config, &listeners, quorum, runtime.handle())?;
+    let result = runtime.block_on(server.run(listeners, stop_signal()));
     // Not to wait for a listing that still looks at a disk.
     runtime.shutdown_background();
     result
 }
 
-async fn open_port(config: &ServerConfig) -> Result<Option<TcpListener>, ServeError> {
-    let Some(port) = config.client_port else {
+async fn open_ports(config: &ServerConfig) -> Result<Listeners, ServeError> {
+    let tls = config.tls.as_ref();
+    let secure = tls.and_then(|tls: &TlsSettings| Some((tls.address.as_deref(), tls.port?)));
+    let client = config.client_port;
+    let client = client.map(|port| (config.client_address.as_deref(), port));
+    if client.is_none() && secure.is_none() {
         warn!("neither a client port nor another listener is configured: no client can connect");
+    }
+    Ok(Listeners {
+        client: open_port(config, client).await?,
+        secure: open_port(config, secure).await?,
+    })
+}
+
+/// Opens a port at an address, if there is one to open.
+async fn open_port(
+    config: &ServerConfig,
+    place: Option<(Option<&str>, u16)>,
+) -> Result<Option<TcpListener>, ServeError> {
+    let Some((address, port)) = place else {
         return Ok(None);
     };
-    let address = config.client_address.as_deref();
     let backlog = config.client_port_listen_backlog;
     match listener::bind(address, port, backlog).await {
         Ok(listener) => Ok(Some(listener)),
@@ -228,42 +249,44 @@ fn open_options(config: &ServerConfig, start: Recovered) -> OpenOptions {
 impl Server {
     fn start(
         config: ServerConfig,
-        listener: Option<&TcpListener>,
+        listeners: &Listeners,
         quorum: Vec<QuorumListener>,
         runtime: &tokio::runtime::Handle,
     ) -> Result<Server, ServeError> {
+        // Before the store, too: files for TLS that are not usable must not cost a touch of it.
+        let shared = Server::share(config, listeners)?;
+        let config = &shared.config;
         let alone = Recovered::bootstrap([config.my_id], []);
         if config.ensemble.is_empty() {
-            let opened = Opened::open(&config, alone)?;
-            opened.demand_to_be_alone(&config)?;
-            return Server::start_on(opened, config, listener);
+            let opened = Opened::open(config, alone)?;
+            opened.demand_to_be_alone(config)?;
+            return Server::spawn(shared, Some(opened), Neighbours::none());
         }
         // A store that is there says itself what to start from.
-        let is_there = RocksStore::exists(&open_options(&config, alone.clone()))?;
-        let opened = is_there.then(|| Opened::open(&config, alone)).transpose()?;
-        let shared = Server::share(config, listener)?;
+        let is_there = RocksStore::exists(&open_options(config, alone.clone()))?;
+        let opened = is_there.then(|| Opened::open(config, alone)).transpose()?;
         let neighbours = link(&shared, opened.as_ref(), quorum, runtime)?;
         Server::spawn(shared, opened, neighbours)
     }
 
     /// Starts a cluster of one on a store that is open.
+    #[cfg(test)]
     pub(crate) fn start_on(
         opened: Opened,
         config: ServerConfig,
-        listener: Option<&TcpListener>,
+        listeners: &Listeners,
     ) -> Result<Server, ServeError> {
-        let shared = Server::share(config, listener)?;
+        let shared = Server::share(config, listeners)?;
         Server::spawn(shared, Some(opened), Neighbours::none())
     }
 
-    fn share(
-        config: ServerConfig,
-        listener: Option<&TcpListener>,
-    ) -> Result<Arc<Shared>, ServeError> {
+    fn share(config: ServerConfig, listeners: &Listeners) -> Result<Arc<Shared>, ServeError> {
         let shared = Arc::new(new_shared(config)?);
-        if let Some(port) = listener.and_then(|listener| listener.local_addr().ok()) {
-            shared.set_bound_port(port.port());
-        }
+        let port = |listener: &Option<TcpListener>| {
+            let address = listener.as_ref()?.local_addr().ok()?;
+            Some(address.port())
+        };
+        shared.set_bound_ports(port(&listeners.client), port(&listeners.secure));
         Ok(shared)
     }
 
@@ -296,20 +319,12 @@ impl Server {
     /// Serves until `stop` says what the reason is, or the core thread ends.
     pub(crate) async fn run(
         self,
-        listener: Option<TcpListener>,
+        listeners: Listeners,
         stop: impl Future<Output = io::Result<&'static str>>,
     ) -> Result<(), ServeError> {
         let tasks = TaskTracker::new();
         let closing = CancellationToken::new();
-        if let Some(listener) = listener {
-            let accept = listener::accept(
-                listener,
-                Arc::clone(&self.shared),
-                tasks.clone(),
-                closing.clone(),
-            );
-            tokio::spawn(accept);
-        }
+        self.accept_clients(listeners, &tasks, &closing);
         tokio::spawn(sasl::watch(Arc::clone(&self.shared), closing.clone()));
         tokio::spawn({
             let shared = Arc::clone(&self.shared);
@@ -343,6 +358,35 @@ impl Server {
                 info!("stopped");
                 Ok(())
             }
+        }
+    }
+
+    /// Opens the doors.
+    fn accept_clients(
+        &self,
+        listeners: Listeners,
+        tasks: &TaskTracker,
+        closing: &CancellationToken,
+    ) {
+        let doors = [
+            (Door::Client, listeners.client),
+            (Door::Secure, listeners.secure),
+        ];
+        for (door, listener) in doors {
+            let Some(listener) = listener else {
+                continue;
+            };
+            let acceptor = Acceptor {
+                door,
+                shared: Arc::clone(&self.shared),
+                tasks: tasks.clone(),
+                stop: closing.clone(),
+            };
+            tokio::spawn(acceptor.run(listener));
+        }
+        let tls = self.shared.tls.as_ref();
+        if tls.is_some_and(|tls| tls.settings.reload) {
+            tokio::spawn(tls::watch(Arc::clone(&self.shared), closing.clone()));
         }
     }
 
@@ -450,6 +494,7 @@ fn run_core(
 
 /// A server that serves nobody yet, with an empty tree.
 fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
+    let tls = config.tls.as_ref().map(Tls::load).transpose()?;
     let session_ids = SessionIds::new(config.my_id, wall_ms())?;
     let settings = Settings {
         session_timeout_min_ms: config.min_session_timeout_ms as i32,
@@ -457,8 +502,8 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
         super_digest: config.super_digest.clone(),
         digest_algorithm: config.digest_algorithm,
         digest_enabled: config.digest_enabled,
-        x509_enabled: false,
-        x509_super_user: None,
+        x509_enabled: config.x509_enabled,
+        x509_super_user: config.x509_super_user.clone(),
         sasl_enabled: config.sasl.enabled,
         sasl_super_users: config.sasl.super_users.clone(),
         allow_sasl_failed_clients: config.sasl.allow_failed_clients,
@@ -489,6 +534,7 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
         accounts,
         session_ids,
         words,
+        tls,
         seed,
     ))
 }
@@ -519,10 +565,17 @@ fn entropy(bytes: &mut [u8]) -> Result<(), ServeError> {
 /// scripts that wait for it.
 fn announce(shared: &Shared) {
     let config = &shared.config;
-    let address = config.client_address.as_deref().unwrap_or("*");
-    let port = shared
-        .bound_port()
-        .map_or("no port".to_string(), |port| format!("{address}:{port}"));
+    let place = |address: Option<&str>, port| format!("{}:{port}", address.unwrap_or("*"));
+    let client = shared.bound_port();
+    let client = client.map(|port| place(config.client_address.as_deref(), port));
+    let secure = shared.bound_secure_port().zip(config.tls.as_ref());
+    let secure = secure.map(|(port, tls)| place(tls.address.as_deref(), port));
+    let port = match (client, secure) {
+        (None, None) => "no port".to_owned(),
+        (Some(client), None) => client,
+        (None, Some(secure)) => format!("{secure} with TLS"),
+        (Some(client), Some(secure)) => format!("{client}, with TLS on {secure}"),
+    };
     let data = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
     let log: Option<PathBuf> = config.data_log_dir.clone();
     let log = log.map_or(String::new(), |dir| format!(", log in {}", dir.display()));

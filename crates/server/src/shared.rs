@@ -21,6 +21,7 @@ use crate::output_budget::OutputBudget;
 use crate::proposals::Proposals;
 use crate::registry::Registry;
 use crate::sasl::Accounts;
+use crate::tls::Tls;
 use crate::traffic::Traffic;
 use crate::watches::LockedWatches;
 
@@ -53,6 +54,8 @@ pub struct Shared {
     pub traffic: Traffic,
     /// Output that clients have not taken.
     pub output: OutputBudget,
+    /// TLS for clients, if a client port speaks it.
+    pub tls: Option<Tls>,
     /// The words on the client port.
     pub words: FourLetterWords,
     /// Who is served.
@@ -77,6 +80,8 @@ pub struct Shared {
     pub listings: Semaphore,
     /// The client port that was bound, 0 for none.
     bound_port: AtomicU16,
+    /// The client port with TLS that was bound, 0 for none.
+    bound_secure_port: AtomicU16,
 }
 
 impl Shared {
@@ -87,6 +92,7 @@ impl Shared {
         accounts: Option<Accounts>,
         session_ids: SessionIds,
         words: FourLetterWords,
+        tls: Option<Tls>,
         watch_seed: u64,
     ) -> Shared {
         Shared {
@@ -103,6 +109,7 @@ impl Shared {
             traffic: Traffic::default(),
             output: OutputBudget::default(),
             words,
+            tls,
             service: watch::Sender::new(ServiceMode::NotServing),
             era: AtomicU64::new(0),
             with_barriers: AtomicBool::new(false),
@@ -115,6 +122,7 @@ impl Shared {
             proposals: Proposals::default(),
             listings: Semaphore::new(LISTINGS_MAX),
             bound_port: AtomicU16::new(0),
+            bound_secure_port: AtomicU16::new(0),
         }
     }
 
@@ -253,14 +261,26 @@ impl Shared {
 
     /// The client port, once it is bound.
     pub fn bound_port(&self) -> Option<u16> {
-        match self.bound_port.load(Ordering::Relaxed) {
-            0 => None,
-            port => Some(port),
-        }
+        port(&self.bound_port)
     }
 
-    /// Tells which client port was bound.
-    pub fn set_bound_port(&self, port: u16) {
-        self.bound_port.store(port, Ordering::Relaxed);
+    /// The client port with TLS, once it is bound.
+    pub fn bound_secure_port(&self) -> Option<u16> {
+        port(&self.bound_secure_port)
+    }
+
+    /// Tells which client ports were bound.
+    pub fn set_bound_ports(&self, client: Option<u16>, secure: Option<u16>) {
+        self.bound_port
+            .store(client.unwrap_or(0), Ordering::Relaxed);
+        self.bound_secure_port
+            .store(secure.unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+fn port(bound: &AtomicU16) -> Option<u16> {
+    match bound.load(Ordering::Relaxed) {
+        0 => None,
+        port => Some(port),
     }
 }

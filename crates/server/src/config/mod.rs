@@ -17,6 +17,9 @@ mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tls;
+#[cfg(test)]
+mod tls_tests;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +30,7 @@ pub(crate) use members::{is_wildcard, quorum_listen};
 pub use remark::{ConfigError, Level, Remark};
 pub use sasl::SaslSettings;
 pub use settings::Environment;
+pub use tls::{ClientAuth, Password, Protocol, Secret, StoreFormat, StoreSettings, TlsSettings};
 
 /// Settings of one member, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +90,12 @@ pub struct ServerConfig {
     /// Schemes of which a client must prove an identity of one before it may do anything, each with a provider; empty
     /// to demand none. `enforce.auth.enabled`, `enforce.auth.schemes`.
     pub enforce_auth_schemes: Vec<String>,
+    /// TLS for clients; `None` if no client port speaks it.
+    pub tls: Option<TlsSettings>,
+    /// Whether the scheme x509 is there. By `tls`, or `authProvider.*`.
+    pub x509_enabled: bool,
+    /// Subject of the certificate that passes every check. `X509AuthenticationProvider.superUser`.
+    pub x509_super_user: Option<String>,
     /// Whether every read waits until it is sure to see all writes acknowledged before it was asked.
     /// `quenda.linearizableReads`.
     pub linearizable_reads: bool,
@@ -113,6 +123,10 @@ pub struct Overrides {
     pub client_port: Option<u16>,
     /// See [`ServerConfig::client_address`].
     pub client_address: Option<String>,
+    /// See [`TlsSettings::port`].
+    pub secure_client_port: Option<u16>,
+    /// See [`TlsSettings::address`].
+    pub secure_client_address: Option<String>,
     /// See [`ServerConfig::data_dir`].
     pub data_dir: Option<PathBuf>,
     /// See [`ServerConfig::data_log_dir`].
@@ -235,6 +249,14 @@ impl Overrides {
         };
         set("clientPort", self.client_port.map(|port| port.to_string()));
         set("clientPortAddress", self.client_address.clone());
+        set(
+            "secureClientPort",
+            self.secure_client_port.map(|port| port.to_string()),
+        );
+        set(
+            "secureClientPortAddress",
+            self.secure_client_address.clone(),
+        );
         set("tickTime", self.tick_time_ms.map(|value| value.to_string()));
         set(
             "minSessionTimeout",

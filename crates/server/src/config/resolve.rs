@@ -9,15 +9,16 @@ use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
 use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
-use super::{keys, members, sasl};
+use super::{keys, members, sasl, tls};
 
 /// Schemes that a client can prove an identity with.
-const SCHEMES: [&str; 3] = ["digest", "ip", "sasl"];
+const SCHEMES: [&str; 4] = ["digest", "ip", "sasl", "x509"];
 /// What ZooKeeper calls the providers of those schemes.
-const PROVIDERS: [&str; 3] = [
+const PROVIDERS: [&str; 4] = [
     sasl::PROVIDER,
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
     "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
+    tls::X509_PROVIDER,
 ];
 const SASL: &str = "sasl";
 /// The greatest number a Java `int` holds.
@@ -62,6 +63,8 @@ pub(super) fn resolve(
     // Whom the ensemble's configuration tells of a client address must be able to use it.
     let own = own.filter(|_| !by_flags || !ensemble.is_empty());
     let (client_address, client_port) = reader.client(own)?;
+    let tls = tls::resolve(&mut reader)?;
+    let x509_enabled = tls::provides_x509(&reader, tls.as_ref());
     Ok(ServerConfig {
         client_port,
         client_address,
@@ -101,8 +104,13 @@ pub(super) fn resolve(
             GREATEST_NUMBER,
         )?,
         sessionless_timeout_ms: reader.loose("nio.sessionlessCnxnTimeout", 1, GREATEST_NUMBER)?,
-        enforce_auth_schemes: reader.enforced_schemes(&sasl)?,
+        enforce_auth_schemes: reader.enforced_schemes(&sasl, x509_enabled)?,
         sasl,
+        tls,
+        x509_enabled,
+        x509_super_user: settings
+            .get("X509AuthenticationProvider.superUser")
+            .map(str::to_owned),
         linearizable_reads: reader.is_true("quenda.linearizableReads"),
         my_id,
         ensemble,
@@ -180,13 +188,6 @@ impl Reader<'_> {
                 "clientPortAddress is set but clientPort is not set",
             ));
         }
-        if let Some(secure) = self.settings.get("secureClientPort") {
-            self::port("secureClientPort", secure)?;
-        } else if self.settings.get("secureClientPortAddress").is_some() {
-            return Err(ConfigError::invalid(
-                "secureClientPortAddress is set but secureClientPort is not set",
-            ));
-        }
         let Some(Server {
             id,
             client: Some((host, line_port)),
@@ -210,12 +211,16 @@ impl Reader<'_> {
         }
     }
 
-    fn client_port(&self, name: &str) -> Result<Option<u16>, ConfigError> {
+    pub(super) fn client_port(&self, name: &str) -> Result<Option<u16>, ConfigError> {
         let text = self.settings.get(name);
         text.map(|text| port(name, text)).transpose()
     }
 
-    fn enforced_schemes(&mut self, sasl: &SaslSettings) -> Result<Vec<String>, ConfigError> {
+    fn enforced_schemes(
+        &mut self,
+        sasl: &SaslSettings,
+        x509: bool,
+    ) -> Result<Vec<String>, ConfigError> {
         self.remark_providers();
         if self.is_true("sessionRequireClientSASLAuth") {
             return match sasl.enabled {
@@ -242,6 +247,7 @@ impl Reader<'_> {
         let is_provided = |scheme: &str| match scheme {
             "digest" => digest,
             SASL => sasl.enabled,
+            "x509" => x509,
             _ => SCHEMES.contains(&scheme),
         };
         if let Some(scheme) = schemes
@@ -288,7 +294,12 @@ impl Reader<'_> {
 
     /// A number that ZooKeeper reads as a system property: decimal, hexadecimal or octal as Java writes it, and the
     /// default if it is no number. A number out of bounds is treated as none.
-    fn loose<T>(&mut self, name: &str, least: i64, greatest: i64) -> Result<T, ConfigError>
+    pub(super) fn loose<T>(
+        &mut self,
+        name: &str,
+        least: i64,
+        greatest: i64,
+    ) -> Result<T, ConfigError>
     where
         T: TryFrom<i64>,
     {

@@ -51,7 +51,7 @@ pub const SECTIONS: &[Section] = &[
 const OWN_QUORUM: &str = "tunes elections and links of the Java server; here they need no tuning";
 const OWN_CATCH_UP: &str = "tunes how the Java server feeds a member that lags; here it gets the log if that still reaches, else a snapshot";
 const FED_BY_LEADER: &str = "observers are fed by the leader";
-const NO_TLS: &str = "TLS is not there yet";
+const NO_TLS: &str = "TLS between members is not there yet";
 const NO_KERBEROS: &str = "Kerberos is not there; names of SASL users are taken as they are";
 const NO_HTTP: &str = "the HTTP endpoint is not there yet; `mntr` gives the metrics";
 const NO_THROTTLE: &str = "this throttle is not there; queues are bounded by other means";
@@ -66,8 +66,8 @@ const CORE: &[Key] = &[
     Key::new(Honoured, File, "dataLogDir", "", "where the log lies, if apart from the data"),
     Key::new(Honoured, File, "clientPort", "", "TCP port for clients; 0 lets the system choose; absent in a file: none"),
     Key::new(Honoured, File, "clientPortAddress", "", "address to listen on; all if absent; needs `clientPort`"),
-    Key::new(Warned, File, "secureClientPort", "", NO_TLS),
-    Key::new(Warned, File, "secureClientPortAddress", "", NO_TLS),
+    Key::new(Honoured, File, "secureClientPort", "", "TCP port on which clients speak TLS; 0 lets the system choose; needs `ssl.keyStore.location`"),
+    Key::new(Honoured, File, "secureClientPortAddress", "", "address for TLS to listen on; all if absent; needs `secureClientPort`"),
     Key::new(Honoured, File, "maxClientCnxns", "60", "connections from one IP address; 0 for no bound"),
     Key::new(Honoured, Property, "maxCnxns", "0", "connections of all clients; 0 for no bound"),
     Key::new(Honoured, File, "minSessionTimeout", "-1", "shortest session timeout granted, ms; -1 for 2 ticks"),
@@ -179,8 +179,8 @@ const CONNECTIONS: &[Key] = &[
     Key::new(Accepted, Property, "connection_throttle_*", "", NO_THROTTLE),
     Key::new(Accepted, Property, "maxResponseCacheSize", "400", "replies are encoded from the tree, without a cache"),
     Key::new(Accepted, Property, "maxGetChildrenResponseCacheSize", "400", "replies are encoded from the tree, without a cache"),
-    Key::new(Accepted, Property, "netty.server.outstandingHandshake.limit", "-1", NO_TLS).or(&["outstandingHandshake.limit"]),
-    Key::new(Accepted, Property, "netty.server.earlyDropSecureConnectionHandshakes", "false", NO_TLS),
+    Key::new(Honoured, Property, "netty.server.outstandingHandshake.limit", "-1", "TLS handshakes under way at one time; those beyond are closed; -1 for no bound").or(&["outstandingHandshake.limit"]),
+    Key::new(Honoured, Property, "netty.server.earlyDropSecureConnectionHandshakes", "false", "`true` closes TLS connections before their handshake while the member does not serve"),
     Key::new(Accepted, Property, "netty.advancedFlowControl.enabled", "false", "a client that does not read is always bounded").or(&["advancedFlowControlEnabled"]),
     Key::new(Honoured, Property, "nio.sessionlessCnxnTimeout", "10000", "ms after which a connection without a session is closed"),
     Key::new(Accepted, Property, "nio.*", "", OWN_THREADS),
@@ -210,12 +210,12 @@ const FEATURES: &[Key] = &[
 
 #[rustfmt::skip]
 const ACCESS: &[Key] = &[
-    Key::new(Mapped, Property, "authProvider.*", "", "digest and ip are built in, sasl where there are users; any other class gives a warning"),
+    Key::new(Mapped, Property, "authProvider.*", "", "digest, ip, sasl where there are users and x509 where there is TLS are built in; any other class gives a warning"),
     Key::new(Honoured, Property, "DigestAuthenticationProvider.enabled", "true", "`false` takes the digest scheme away"),
     Key::new(Honoured, Property, "DigestAuthenticationProvider.superDigest", "", "`super:` and the base64 of the SHA-1 of `super:password`: who proves it may do everything"),
     Key::new(Honoured, Property, "DigestAuthenticationProvider.digestAlg", "SHA1", "hash of the digest scheme: SHA1, SHA-224, SHA-256, SHA-384 or SHA-512; existing access lists have the old one"),
     Key::new(Accepted, Property, "IPAuthenticationProvider.usexforwardedfor", "false", NO_HTTP),
-    Key::new(Warned, Property, "X509AuthenticationProvider.*", "", NO_TLS),
+    Key::new(Honoured, Property, "X509AuthenticationProvider.superUser", "", "subject, as `whoami` shows it, of the certificate whose owner may do everything"),
     Key::new(Honoured, Property, "superUser", "", "a SASL user who may do everything"),
     Key::new(Honoured, Property, "superUser.*", "", "further ones"),
     Key::new(Honoured, Property, "SASLAuthenticationProvider.superPassword", "", "password of the SASL user `super`, who must be in the file of users too"),
@@ -234,17 +234,40 @@ const ACCESS: &[Key] = &[
     Key::new(Honoured, Bare, "java.security.auth.login.config", "", "JAAS file with the SASL users: `user_NAME=\"PASSWORD\"` options of `org.apache.zookeeper.server.auth.DigestLoginModule`; any other module stops the start; read again when it changes"),
     Key::new(Accepted, File, "requireClientAuthScheme", "", "ZooKeeper does not read it either"),
     Key::new(Accepted, File, "jaasLoginRenew", "", "ZooKeeper does not read it either"),
-    Key::new(Accepted, Property, "fips-mode", "true", NO_TLS),
+    Key::new(Accepted, Property, "fips-mode", "true", "chooses among Java's implementations of TLS"),
 ];
 
 #[rustfmt::skip]
 const TLS: &[Key] = &[
+    Key::new(Honoured, Property, "client.portUnification", "false", "`true`: the client port takes TLS as well"),
+    Key::new(Honoured, Property, "client.certReload", "true", "the files of `ssl.keyStore` and `ssl.trustStore` are read again when they change; `false`: at the start alone"),
+    Key::new(Honoured, Property, "ssl.keyStore.location", "", "file with the server's certificate, those that signed it, and its key"),
+    Key::new(Honoured, Property, "ssl.keyStore.password", "", "password of that file; in a PEM file that of an encrypted key"),
+    Key::new(Honoured, Property, "ssl.keyStore.passwordPath", "", "file with that password; wins over the password itself"),
+    Key::new(Honoured, Property, "ssl.keyStore.type", "", "PEM, PKCS12 or JKS; if absent by the end of the name: `.pem`, `.p12`, `.jks`"),
+    Key::new(Honoured, Property, "ssl.trustStore.location", "", "file with the certificates that may sign those of clients; required unless `ssl.clientAuth` is none"),
+    Key::new(Honoured, Property, "ssl.trustStore.password", "", "password of that file; a JKS file is read without one too"),
+    Key::new(Honoured, Property, "ssl.trustStore.passwordPath", "", "file with that password; wins over the password itself"),
+    Key::new(Honoured, Property, "ssl.trustStore.type", "", "as `ssl.keyStore.type`"),
+    Key::new(Honoured, Property, "ssl.clientAuth", "need", "whether clients show a certificate: `need`, `want` or `none`"),
+    Key::new(Mapped, Property, "ssl.protocol", "TLS", "`TLSv1.2` or `TLSv1.3` for that alone, `TLS` for both"),
+    Key::new(Honoured, Property, "ssl.enabledProtocols", "", "versions of TLS, with commas between; wins over `ssl.protocol`"),
+    Key::new(Honoured, Property, "ssl.ciphersuites", "", "cipher suites by their Java names, with commas between, the preferred first; those that are not there (CBC, DHE, RSA key exchange) are named in the log"),
+    Key::new(Honoured, Property, "ssl.hostnameVerification", "true", "`false` turns `ssl.clientHostnameVerification` off; a server dials no client"),
+    Key::new(Honoured, Property, "ssl.clientHostnameVerification", "false", "`true`: a client's certificate must name the address that it comes from"),
+    Key::new(Warned, Property, "ssl.allowReverseDnsLookup", "false", "no name is looked up for an address: certificates of clients are compared with the address"),
+    Key::new(Honoured, Property, "ssl.handshakeDetectionTimeoutMillis", "5000", "how long a client of a port for both may keep silent before it is taken for one without TLS, ms"),
+    Key::new(Refused, Property, "ssl.crl", "false", "lists of revoked certificates are not read; sign certificates for a short time, or take the signer out of the trust store"),
+    Key::new(Refused, Property, "ssl.ocsp", "false", "the signer is not asked for revoked certificates; sign certificates for a short time, or take the signer out of the trust store"),
+    Key::new(Refused, Property, "ssl.context.supplier.class", "", "names a Java class; give the files with `ssl.keyStore.*` and `ssl.trustStore.*`"),
+    Key::new(Accepted, Property, "ssl.sslProvider", "JDK", "chooses among Java's implementations of TLS"),
+    Key::new(Honoured, Property, "ssl.authProvider", "x509", "scheme of certificates; only one that `authProvider.*` gives ZooKeeper's own class for certificates"),
+    Key::new(Refused, Property, "ssl.x509.clientCertIdType", "SUBJECT", "only the subject of a certificate says who its owner is"),
+    Key::new(Accepted, Property, "ssl.x509.*", "", "tells how to read other parts of a certificate than the subject"),
+    Key::new(Accepted, Property, "ssl.quorum.*", "", NO_TLS),
     Key::new(Warned, File, "sslQuorum", "false", NO_TLS),
     Key::new(Warned, File, "portUnification", "false", NO_TLS),
     Key::new(Accepted, File, "sslQuorumReloadCertFiles", "false", NO_TLS),
-    Key::new(Warned, Property, "client.portUnification", "false", NO_TLS),
-    Key::new(Accepted, Property, "client.certReload", "false", NO_TLS),
-    Key::new(Accepted, Property, "ssl.*", "", NO_TLS),
 ];
 
 #[rustfmt::skip]

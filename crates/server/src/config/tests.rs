@@ -102,6 +102,9 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         container_max_never_used_ms: 300_000,
         sessionless_timeout_ms: 10_000,
         enforce_auth_schemes: Vec::new(),
+        tls: None,
+        x509_enabled: false,
+        x509_super_user: None,
         linearizable_reads: false,
         my_id: 1,
         ensemble: Vec::new(),
@@ -171,6 +174,9 @@ fn every_honoured_key_arrives() {
         container_max_never_used_ms: 0,
         sessionless_timeout_ms: 14,
         enforce_auth_schemes: vec!["ip".to_owned()],
+        tls: None,
+        x509_enabled: false,
+        x509_super_user: None,
         linearizable_reads: true,
         my_id: 1,
         ensemble: Vec::new(),
@@ -301,7 +307,7 @@ fn missing_providers_and_wrong_values_are_warned_of() {
         "authProvider.1=org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
         "KeyAuthenticationProvider",
     );
-    warned("secureClientPort=2281", "TLS");
+    warned("sslQuorum=true", "TLS between members");
     warned("jute.maxbuffer=4MB", "4MB is not a number");
     warned("emulate353TTLNodes=true", "what 3.5.3 has stored");
     warned("dataLogDir=logs", "logs is relative");

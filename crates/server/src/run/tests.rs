@@ -46,6 +46,10 @@ impl Running {
             .await
             .expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
+        let listeners = Listeners {
+            client: Some(listener),
+            secure: None,
+        };
         let recovered = store.recover().expect("the log");
         let tree = load_tree(&*store).expect("the checkpoint");
         let opened = Opened {
@@ -53,10 +57,10 @@ impl Running {
             recovered,
             tree,
         };
-        let server = Server::start_on(opened, config, Some(&listener)).expect("the server starts");
+        let server = Server::start_on(opened, config, &listeners).expect("the server starts");
         let shared = Arc::clone(&server.shared);
         let (stop, stopped) = oneshot::channel();
-        let ended = tokio::spawn(server.run(Some(listener), async {
+        let ended = tokio::spawn(server.run(listeners, async {
             // A test that fails drops the sender.
             drop(stopped.await);
             Ok("the test")

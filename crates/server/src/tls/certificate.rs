@@ -1,0 +1,176 @@
+//! A certificate, as far as this server looks into it itself.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use der::asn1::{GeneralizedTime, ObjectIdentifier, UtcTime};
+use der::{DateTime, Decode};
+use rustls::pki_types::SubjectPublicKeyInfoDer;
+
+use super::der::{BIT_STRING, CONTEXT_0, SEQUENCE, Value};
+use super::error::Problem;
+use super::subject;
+
+/// Type of the common name.
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+/// The version with extensions, as it is written.
+const VERSION_3: [u8; 3] = [0x02, 0x01, 0x02];
+
+/// A parsed certificate.
+pub(super) struct Certificate<'a> {
+    version: Option<Value<'a>>,
+    issuer: Value<'a>,
+    not_before: DateTime,
+    not_after: DateTime,
+    subject: Value<'a>,
+    subject_text: String,
+    public_key: Value<'a>,
+    signed: Signed<'a>,
+}
+
+/// What a signature is checked with: all of it as it stands in the certificate.
+pub(super) struct Signed<'a> {
+    /// The bytes that were signed.
+    pub(super) message: &'a [u8],
+    /// Content of the record that names the algorithm.
+    pub(super) algorithm: &'a [u8],
+    /// The signature.
+    pub(super) signature: &'a [u8],
+}
+
+impl<'a> Certificate<'a> {
+    /// Reads one.
+    pub(super) fn parse(der: &'a [u8]) -> Result<Certificate<'a>, Problem> {
+        read(der).ok_or_else(|| Problem::malformed("X.509", "its structure is another one"))
+    }
+
+    /// The owner's name as encoded.
+    pub(super) fn subject(&self) -> &'a [u8] {
+        self.subject.whole
+    }
+
+    /// The signer's name as encoded.
+    pub(super) fn issuer(&self) -> &'a [u8] {
+        self.issuer.whole
+    }
+
+    /// Whether it names itself as its signer.
+    pub(super) fn is_self_signed(&self) -> bool {
+        self.subject() == self.issuer()
+    }
+
+    /// The owner's name as Java writes it.
+    pub(super) fn subject_text(&self) -> &str {
+        &self.subject_text
+    }
+
+    /// Whether it has the form that was there before extensions: it cannot say what it is for.
+    pub(super) fn is_without_extensions(&self) -> bool {
+        self.version
+            .is_none_or(|version| version.content != VERSION_3)
+    }
+
+    /// The owner's public key, with its algorithm.
+    pub(super) fn public_key(&self) -> SubjectPublicKeyInfoDer<'static> {
+        SubjectPublicKeyInfoDer::from(self.public_key.whole.to_vec())
+    }
+
+    /// The algorithm of the owner's public key (content of the record that names it), and the key.
+    pub(super) fn raw_key(&self) -> Option<(&'a [u8], &'a [u8])> {
+        let mut parts = self.public_key.values_of(SEQUENCE)?;
+        let algorithm = parts.next()?.content_of(SEQUENCE)?;
+        Some((algorithm, bits(parts.next()?)?))
+    }
+
+    /// The common names of the owner.
+    pub(super) fn common_names(&self) -> impl Iterator<Item = &'a str> {
+        let parts = subject::parts(self.subject).unwrap_or_default();
+        let names = parts
+            .into_iter()
+            .flatten()
+            .filter(|(kind, _)| *kind == COMMON_NAME);
+        names.filter_map(|(_, value)| std::str::from_utf8(value.content).ok())
+    }
+
+    /// What its signer has signed.
+    pub(super) fn signed(&self) -> &Signed<'a> {
+        &self.signed
+    }
+
+    /// Whether it is valid at a time after 1970.
+    pub(super) fn is_valid_at(&self, time: Duration) -> bool {
+        (self.not_before.unix_duration()..=self.not_after.unix_duration()).contains(&time)
+    }
+
+    /// Complains about a certificate that is not valid now.
+    pub(super) fn demand_validity(&self) -> Result<(), Problem> {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        if now > self.not_after.unix_duration() {
+            return Err(Problem::Expired {
+                subject: self.subject_text().to_owned(),
+                until: self.valid_until(),
+            });
+        }
+        if now < self.not_before.unix_duration() {
+            return Err(Problem::NotYetValid {
+                subject: self.subject_text().to_owned(),
+                from: self.not_before.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Until when it is valid.
+    pub(super) fn valid_until(&self) -> String {
+        self.not_after.to_string()
+    }
+}
+
+fn read(der: &[u8]) -> Option<Certificate<'_>> {
+    let mut outer = Value::first(der)?.values_of(SEQUENCE)?;
+    let (message, algorithm, signature) = (outer.next()?, outer.next()?, outer.next()?);
+    let mut fields = message.values_of(SEQUENCE)?;
+    let first = fields.next()?;
+    let version = (first.kind() == CONTEXT_0).then_some(first);
+    let _serial = match version {
+        Some(_) => fields.next()?,
+        None => first,
+    };
+    let _algorithm = fields.next()?;
+    let issuer = fields.next()?;
+    let mut validity = fields.next_values(SEQUENCE)?;
+    let subject = fields.next()?;
+    Some(Certificate {
+        version,
+        issuer,
+        not_before: time(validity.next()?)?,
+        not_after: time(validity.next()?)?,
+        subject,
+        subject_text: subject::text(subject)?,
+        public_key: fields.next()?,
+        signed: Signed {
+            message: message.whole,
+            algorithm: algorithm.content_of(SEQUENCE)?,
+            signature: bits(signature)?,
+        },
+    })
+}
+
+/// A moment, in one of the two ways to write it.
+fn time(value: Value<'_>) -> Option<DateTime> {
+    let short = UtcTime::from_der(value.whole).map(|time| time.to_date_time());
+    let time = short.or_else(|_| {
+        let long = GeneralizedTime::from_der(value.whole);
+        long.map(|time| time.to_date_time())
+    });
+    time.ok()
+}
+
+/// The bytes of a string of bits that fills them.
+fn bits(value: Value<'_>) -> Option<&[u8]> {
+    match value.content_of(BIT_STRING)? {
+        [0, bytes @ ..] => Some(bytes),
+        _ => None,
+    }
+}

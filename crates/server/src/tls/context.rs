@@ -1,0 +1,137 @@
+//! What a handshake needs, built from the files and built again when they change.
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring::{default_provider, sign::any_supported_type};
+use rustls::server::NoServerSessionStorage;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use tokio::sync::Semaphore;
+use tracing::info;
+
+use super::certificate::Certificate;
+use super::counters::Counters;
+use super::error::{Problem, TlsError};
+use super::reload::Fingerprint;
+use super::verifier::Verifier;
+use super::{store, suites};
+use crate::config::{ClientAuth, TlsSettings};
+
+/// TLS of this server.
+#[derive(Debug)]
+pub struct Tls {
+    /// The settings.
+    pub settings: TlsSettings,
+    /// What became of handshakes.
+    pub counters: Counters,
+    /// Turns of the calculations that handshakes need: they must not take every thread that serves connections.
+    pub(super) turns: Semaphore,
+    current: RwLock<Arc<ServerConfig>>,
+    read: Mutex<Fingerprint>,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One of them is missing, does not open, or holds no key or certificate that is usable now.
+    pub fn load(settings: &TlsSettings) -> Result<Tls, TlsError> {
+        let read = Fingerprint::take(settings);
+        let current = build(settings)?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Tls {
+            settings: settings.clone(),
+            counters: Counters::default(),
+            turns: Semaphore::new((threads / 2).max(1)),
+            current: RwLock::new(Arc::new(current)),
+            read: Mutex::new(read),
+        })
+    }
+
+    /// What the next handshake is carried out with.
+    pub(super) fn current(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.current.read())
+    }
+
+    /// Reads the files again if they have changed; true if they had. After an error nothing has changed, and the files
+    /// are not read again before they change once more.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    pub fn refresh(&self) -> Result<bool, TlsError> {
+        let found = Fingerprint::take(&self.settings);
+        let mut read = self.read.lock();
+        if *read == found {
+            return Ok(false);
+        }
+        *read = found;
+        let fresh = Arc::new(build(&self.settings)?);
+        *self.current.write() = fresh;
+        Ok(true)
+    }
+}
+
+fn build(settings: &TlsSettings) -> Result<ServerConfig, TlsError> {
+    let choice = suites::choose(settings)?;
+    let provider = Arc::new(CryptoProvider {
+        cipher_suites: choice.suites,
+        ..default_provider()
+    });
+    let key = certified_key(settings)?;
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&choice.versions)?;
+    let builder = match verifier(settings, &provider)? {
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
+    // Every connection proves its certificate anew: one that is not trusted any more is out at once.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    config.ignore_client_order = !settings.cipher_suites.is_empty();
+    Ok(config)
+}
+
+fn certified_key(settings: &TlsSettings) -> Result<CertifiedKey, TlsError> {
+    let path = &settings.key_store.path;
+    let entry = store::read_key(&settings.key_store)?;
+    let certificate = Certificate::parse(&entry.chain[0]).map_err(|problem| problem.of(path))?;
+    certificate
+        .demand_validity()
+        .map_err(|problem| problem.of(path))?;
+    let key = any_supported_type(&entry.key)
+        .map_err(|error| Problem::UnusableKey(error.to_string()).of(path))?;
+    let is_pair = key
+        .public_key()
+        .is_none_or(|key| key == certificate.public_key());
+    if !is_pair {
+        return Err(Problem::KeyMismatch(certificate.subject_text().to_owned()).of(path));
+    }
+    info!(
+        file = %path.display(),
+        subject = certificate.subject_text(),
+        valid_until = certificate.valid_until(),
+        "TLS certificate of this server"
+    );
+    Ok(CertifiedKey::new(entry.chain, key))
+}
+
+fn verifier(
+    settings: &TlsSettings,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
+    let Some(trust_store) = &settings.trust_store else {
+        return Ok(None);
+    };
+    let trusted = store::read_trusted(trust_store)?;
+    let demand = settings.client_auth == ClientAuth::Need;
+    let algorithms = provider.signature_verification_algorithms;
+    let verifier = Verifier::new(trusted, demand, algorithms, Arc::clone(provider));
+    let verifier = verifier.map_err(|error| {
+        Problem::malformed("store of usable certificates", error).of(&trust_store.path)
+    })?;
+    Ok(Some(Arc::new(verifier)))
+}

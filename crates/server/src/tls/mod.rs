@@ -1,0 +1,33 @@
+//! TLS on the client ports.
+//!
+//! - [`Tls`] holds what a handshake needs: keys and trusted certificates from files ([`store`]), the versions and cipher
+//!   suites ([`suites`]), the judge over clients' certificates ([`verifier`]). It is built at the start and again when the
+//!   files change ([`reload`]).
+//! - [`accept`] finds out whether a client speaks TLS, carries out the handshake, and gives a [`TlsStream`], which serves
+//!   the connection's task as a plain socket does.
+//! - Who the client is follows from its certificate's subject ([`subject`]), in the words of Java.
+
+mod accept;
+mod certificate;
+mod context;
+mod counters;
+mod der;
+mod error;
+mod identity;
+mod jks;
+mod pem;
+mod pkcs12;
+mod pkcs12_crypto;
+mod reload;
+mod store;
+mod stream;
+mod subject;
+mod suites;
+#[cfg(test)]
+mod tests;
+mod verifier;
+
+pub use accept::{Accepted, Refusal, accept};
+pub use context::Tls;
+pub use error::TlsError;
+pub use reload::watch;

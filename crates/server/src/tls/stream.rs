@@ -1,0 +1,168 @@
+//! A connection over TLS, with the face of a plain socket.
+
+use std::io::{self, BufRead, IoSlice, Read, Write};
+
+use bytes::BytesMut;
+use rustls::ServerConnection;
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::TcpStream;
+
+use crate::limits::{READ_BYTES, TLS_UNSENT_BYTES};
+use crate::transport::Transport;
+
+/// A socket whose handshake is done.
+#[derive(Debug)]
+pub struct TlsStream {
+    socket: TcpStream,
+    tls: ServerConnection,
+    /// Bytes that were decrypted and not read.
+    readable: usize,
+    /// Nothing comes any more.
+    ended: bool,
+}
+
+impl TlsStream {
+    /// Takes over behind the handshake.
+    pub(super) fn new(socket: TcpStream, mut tls: ServerConnection) -> io::Result<TlsStream> {
+        tls.set_buffer_limit(Some(TLS_UNSENT_BYTES));
+        let mut stream = TlsStream {
+            socket,
+            tls,
+            readable: 0,
+            ended: false,
+        };
+        // The client may have sent its first request together with the end of the handshake.
+        stream.decrypt()?;
+        Ok(stream)
+    }
+
+    /// Decrypts what has been read from the socket.
+    fn decrypt(&mut self) -> io::Result<()> {
+        match self.tls.process_new_packets() {
+            Ok(state) => {
+                self.readable = state.plaintext_bytes_to_read();
+                self.ended |= state.peer_has_closed();
+                Ok(())
+            }
+            Err(error) => {
+                // Tells the client why, if the socket takes it.
+                let _unsent = self.try_flush();
+                Err(io::Error::new(io::ErrorKind::InvalidData, error))
+            }
+        }
+    }
+
+    /// Moves decrypted bytes to the input.
+    fn take_readable(&mut self, input: &mut BytesMut) -> io::Result<usize> {
+        let mut taken = 0;
+        while self.readable > 0 {
+            let mut reader = self.tls.reader();
+            let piece = reader.fill_buf()?;
+            let length = piece.len();
+            if length == 0 {
+                self.readable = 0;
+                break;
+            }
+            input.extend_from_slice(piece);
+            reader.consume(length);
+            self.readable = self.readable.saturating_sub(length);
+            taken += length;
+        }
+        Ok(taken)
+    }
+}
+
+impl Transport for TlsStream {
+    async fn ready(&self, interest: Interest) -> io::Result<()> {
+        if interest.is_readable() && (self.readable > 0 || self.ended) {
+            return Ok(());
+        }
+        self.socket.ready(interest).await.map(|_| ())
+    }
+
+    fn try_read_buf(&mut self, input: &mut BytesMut) -> io::Result<usize> {
+        let mut taken = self.take_readable(input)?;
+        while taken < READ_BYTES && !self.ended {
+            match self.tls.read_tls(&mut Socket(&self.socket)) {
+                Ok(0) => self.ended = true,
+                Ok(_) => {
+                    self.decrypt()?;
+                    taken += self.take_readable(input)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        match taken {
+            0 if !self.ended => Err(io::ErrorKind::WouldBlock.into()),
+            taken => Ok(taken),
+        }
+    }
+
+    fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.tls.writer().write(bytes)?;
+        self.try_flush()?;
+        match taken {
+            0 if !bytes.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            taken => Ok(taken),
+        }
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.tls.wants_write()
+    }
+
+    fn try_flush(&mut self) -> io::Result<()> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut Socket(&self.socket)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() || self.has_unsent() {
+            match self.try_write(bytes) {
+                Ok(taken) => bytes = &bytes[taken..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            if self.has_unsent() {
+                self.socket.writable().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn shutdown(&mut self) -> io::Result<()> {
+        self.tls.send_close_notify();
+        self.write_all(&[]).await?;
+        AsyncWriteExt::shutdown(&mut self.socket).await
+    }
+}
+
+/// The socket as the library wants it.
+pub(super) struct Socket<'a>(pub(super) &'a TcpStream);
+
+impl Read for Socket<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(buffer)
+    }
+}
+
+impl Write for Socket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write_vectored(pieces)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

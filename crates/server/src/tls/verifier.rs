@@ -1,0 +1,188 @@
+//! The judge over the certificates of clients.
+//!
+//! The library's own judge does nearly all of it. Two kinds of certificates that Java takes, and that are common for
+//! clients, it does not: one that stands in the trust store itself but may sign others (what `openssl req -x509` makes),
+//! and one of the form without extensions (what `openssl x509 -req` makes, unless told otherwise). The first is trusted
+//! because its owner is; the second where one of the trust store has signed it. In both cases the handshake proves, as
+//! always, that the client has the key.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, SignatureVerificationAlgorithm, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
+    SignatureScheme,
+};
+use tracing::warn;
+
+use super::certificate::{Certificate, Signed};
+
+/// Judges by a trust store.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    inner: Arc<dyn ClientCertVerifier>,
+    algorithms: WebPkiSupportedAlgorithms,
+    trusted: Vec<CertificateDer<'static>>,
+    /// The same, for the question whether a certificate is one of them.
+    lookup: HashSet<CertificateDer<'static>>,
+}
+
+impl Verifier {
+    /// A judge who trusts these, and asks for a certificate or demands one.
+    ///
+    /// # Errors
+    /// None of the certificates can sign others.
+    pub(super) fn new(
+        trusted: Vec<CertificateDer<'static>>,
+        demand: bool,
+        algorithms: WebPkiSupportedAlgorithms,
+        provider: Arc<rustls::crypto::CryptoProvider>,
+    ) -> Result<Verifier, Error> {
+        let mut roots = RootCertStore::empty();
+        for certificate in &trusted {
+            if let Err(error) = roots.add(certificate.clone()) {
+                warn!(%error, "a certificate of the trust store is passed over");
+            }
+        }
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let builder = match demand {
+            true => builder,
+            false => builder.allow_unauthenticated(),
+        };
+        let inner = builder.build();
+        let inner = inner.map_err(|error| Error::General(error.to_string()))?;
+        Ok(Verifier {
+            inner,
+            algorithms,
+            lookup: trusted.iter().cloned().collect(),
+            trusted,
+        })
+    }
+
+    /// Judges one that stands in the trust store itself.
+    fn verify_trusted(certificate: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
+        match certificate.is_valid_at(Duration::from_secs(now.as_secs())) {
+            true => Ok(()),
+            false => Err(CertificateError::Expired.into()),
+        }
+    }
+
+    /// Judges one without extensions.
+    fn verify_old(&self, certificate: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
+        Self::verify_trusted(certificate, now)?;
+        let signed = certificate.signed();
+        let is_signer = |trusted: &CertificateDer<'static>| {
+            Certificate::parse(trusted).is_ok_and(|signer| {
+                signer.subject() == certificate.issuer() && self.has_signed(&signer, signed)
+            })
+        };
+        match self.trusted.iter().any(is_signer) {
+            true => Ok(()),
+            false => Err(CertificateError::UnknownIssuer.into()),
+        }
+    }
+
+    fn has_signed(&self, signer: &Certificate<'_>, signed: &Signed<'_>) -> bool {
+        let algorithms = self.algorithms.all.iter().copied();
+        let of_kind = algorithms
+            .filter(|algorithm| algorithm.signature_alg_id().as_ref() == signed.algorithm);
+        is_signature(of_kind, signer, signed.message, signed.signature)
+    }
+}
+
+/// Whether this is the signature of the owner of a certificate, by one of some algorithms.
+fn is_signature(
+    mut algorithms: impl Iterator<Item = &'static dyn SignatureVerificationAlgorithm>,
+    owner: &Certificate<'_>,
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    let Some((kind, key)) = owner.raw_key() else {
+        return false;
+    };
+    algorithms.any(|algorithm| {
+        algorithm.public_key_alg_id().as_ref() == kind
+            && algorithm.verify_signature(key, message, signature).is_ok()
+    })
+}
+
+fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Result<Certificate<'a>, Error> {
+    Certificate::parse(certificate).map_err(|_| CertificateError::BadEncoding.into())
+}
+
+impl ClientCertVerifier for Verifier {
+    fn offer_client_auth(&self) -> bool {
+        self.inner.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.inner.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.inner.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let certificate = parse(end_entity)?;
+        if self.lookup.contains(end_entity) {
+            Self::verify_trusted(&certificate, now)?;
+        } else if certificate.is_without_extensions() {
+            self.verify_old(&certificate, now)?;
+        } else {
+            return self
+                .inner
+                .verify_client_cert(end_entity, intermediates, now);
+        }
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let certificate = parse(cert)?;
+        if !certificate.is_without_extensions() {
+            return self.inner.verify_tls12_signature(message, cert, dss);
+        }
+        let schemes = self.algorithms.mapping.iter();
+        let algorithms = schemes
+            .filter(|(scheme, _)| *scheme == dss.scheme)
+            .flat_map(|(_, algorithms)| algorithms.iter().copied());
+        match is_signature(algorithms, &certificate, message, dss.signature()) {
+            true => Ok(HandshakeSignatureValid::assertion()),
+            false => Err(CertificateError::BadSignature.into()),
+        }
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let certificate = parse(cert)?;
+        if !certificate.is_without_extensions() {
+            return self.inner.verify_tls13_signature(message, cert, dss);
+        }
+        let key = certificate.public_key();
+        verify_tls13_signature_with_raw_key(message, &key, dss, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
