@@ -123,9 +123,11 @@ impl Core {
     pub fn run(mut self) -> Result<(), CoreError> {
         self.begin();
         loop {
-            let arrivals = self.shared.inbox.take(self.due.tick);
+            let leads = self.member.is_serving_leader();
+            let arrivals = self.shared.inbox.take(self.due.idle_until(leads));
             self.absorb(arrivals)?;
             self.tick_if_due();
+            self.reap_if_due();
             self.work()?;
             self.follow_service();
             self.shared.inbox.set_queued(self.member.queued_bytes());

@@ -44,6 +44,15 @@ impl Due {
             leaderless_told: false,
         }
     }
+
+    /// Until when nothing has to be done by the clock. What is not here is looked at with every tick.
+    pub(super) fn idle_until(&self, leads: bool) -> Instant {
+        if leads {
+            self.tick.min(self.reap)
+        } else {
+            self.tick
+        }
+    }
 }
 
 impl Core {
@@ -72,14 +81,19 @@ impl Core {
             self.due.disk = now + DISK_INTERVAL;
             self.check_disk();
         }
+        if now >= self.due.images {
+            self.due.images = now + IMAGE_INTERVAL;
+            self.drop_images();
+        }
+    }
+
+    /// Not bound to ticks: the interval that an operator sets may be shorter.
+    pub(super) fn reap_if_due(&mut self) {
+        let now = Instant::now();
         if now >= self.due.reap && self.member.is_serving_leader() {
             let interval = self.shared.config.container_check_interval_ms;
             self.due.reap = now + Duration::from_millis(interval);
             self.reap(interval);
-        }
-        if now >= self.due.images {
-            self.due.images = now + IMAGE_INTERVAL;
-            self.drop_images();
         }
     }
 
@@ -258,5 +272,25 @@ fn report_service(service: Service, mode: ServiceMode, disk_hangs: bool) {
             "this member's state differs from the others': it serves nobody. Stop it, empty its data \
              directory, and start it again; it fetches the state from the leader"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_reaps_as_often_as_it_is_told_between_ticks_too() {
+        let config = ServerConfig {
+            container_check_interval_ms: 1,
+            ..ServerConfig::default()
+        };
+        let now = Instant::now();
+        let mut due = Due::starting(now, &config);
+        due.tick = now + Duration::from_millis(TICK_MS);
+        assert_eq!(due.idle_until(true), now + Duration::from_millis(1));
+        assert_eq!(due.idle_until(false), due.tick);
+        due.reap = due.tick + Duration::from_secs(60);
+        assert_eq!(due.idle_until(true), due.tick);
     }
 }
