@@ -121,7 +121,7 @@ fn recorded_clients_get_the_recorded_answers() {
             member.send(client, &driver::framed(request));
             assert_eq!(
                 member.payloads(client),
-                [answer.clone()],
+                std::slice::from_ref(answer),
                 "{}",
                 exchange.name
             );
