@@ -147,3 +147,27 @@ fn the_log_can_tell_who_was_refused_for_what() {
     users.passwords.remove("bob");
     assert_eq!(take(&users), Err(SaslRefusal::UnknownUser));
 }
+
+#[test]
+fn no_answer_breaks_the_server() {
+    const SIGNS: &[u8] = b"=,\"\\ \t\0\xff01aqnu-";
+    let golden = golden();
+    let users = users(&golden);
+    let right = bytes(lines(&golden, "accepted").next().expect("a line")[2]);
+    let mut state = 1_u64;
+    let mut below = |bound: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % bound
+    };
+    for _ in 0..20_000 {
+        let mut answer = right[..below(right.len() + 1)].to_vec();
+        for _ in 0..below(6) {
+            let at = below(answer.len() + 1);
+            answer.insert(at, SIGNS[below(SIGNS.len())]);
+        }
+        let (_, token, user) = verdict(&answer, &users);
+        assert!(token.is_empty() || user == "bob", "{answer:?}");
+    }
+}
