@@ -58,6 +58,7 @@ class NodesScenario extends Scenario {
         Target.killLeader();
         assertNotNull(other.checkExists().forPath(name));
         assertEquals(List.of(name.substring(root.length() + 1)), other.getChildren().forPath(root));
+        assertTrue(lost.isEmpty(), "sessions lost: " + lost);
     }
 
     @Test
@@ -71,6 +72,7 @@ class NodesScenario extends Scenario {
             assertNotNull(other.checkExists().forPath(root + "/ttl"), "gone while its owner is there");
             TimeUnit.MILLISECONDS.sleep(100);
         }
+        assertTrue(lost.isEmpty(), "sessions lost: " + lost);
         node.close();
         eventually("goes with its owner", () -> other.checkExists().forPath(root + "/ttl") == null);
     }
@@ -91,6 +93,7 @@ class NodesScenario extends Scenario {
         for (GroupMember member : members) {
             eventuallyEqual(() -> "new", () -> new String(member.getCurrentMembers().get("m0")));
         }
+        assertTrue(lost.isEmpty(), "sessions lost: " + lost);
         members.get(3).close();
         for (GroupMember member : members.subList(0, 3)) {
             eventuallyEqual(() -> Set.of("m0", "m1", "m2"), () -> member.getCurrentMembers().keySet());

@@ -101,7 +101,7 @@ public final class ServerGroup {
 
     /** The zoo.cfg of each member. Their own ports stay with the data, so that a restart finds the same ensemble. */
     private List<Properties> ensemble() throws IOException {
-        Path folder = Path.of(cfg.getProperty("dataDir"));
+        Path folder = Files.createDirectories(Path.of(cfg.getProperty("dataDir")));
         Path keptPorts = folder.resolve("ports.properties");
         Properties ports = new Properties();
         if (Files.exists(keptPorts)) {
