@@ -31,7 +31,7 @@ async fn take_over() -> Outcome {
     let second = Client::connector().with_session(session).connect(&hosts()).await?;
     equal(second.session_id(), id)?;
     let stat = second.check_stat("/taken").await?.ok_or("the ephemeral is gone")?;
-    equal(format!("{:x}", stat.ephemeral_owner), format!("{id}").trim_start_matches('0').to_owned())
+    equal(format!("0x{:x}", stat.ephemeral_owner), id.to_string())
 }
 
 async fn failover() -> Outcome {
