@@ -141,6 +141,10 @@ impl<S: Transport> ConnectionTask<S> {
             let read = !held_back || (self.ahead > 0 && !self.ended);
             let wait = self.wait(read);
             if fresh {
+                // A client that always has something to say, and never a request, must not outrun the deadline.
+                if Instant::now() >= deadline {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
                 match tokio::time::timeout_at(deadline, wait).await {
                     Ok(ready) => ready?,
                     Err(_) => return Err(io::ErrorKind::TimedOut.into()),
@@ -148,6 +152,7 @@ impl<S: Transport> ConnectionTask<S> {
             } else {
                 wait.await?;
             }
+            self.stream.try_flush()?;
             if read {
                 let before = self.input.len();
                 self.ended = !self.fill()?;

@@ -74,6 +74,8 @@ impl TlsStream {
 
 impl Transport for TlsStream {
     async fn ready(&self, interest: Interest) -> io::Result<()> {
+        // Much may come that holds nothing to serve. Who sends it must not keep this thread from the others.
+        tokio::task::coop::consume_budget().await;
         if interest.is_readable() && (self.readable > 0 || self.ended) {
             return Ok(());
         }
