@@ -17,7 +17,7 @@ use super::counters::Counters;
 use super::error::{Problem, TlsError};
 use super::reload::Fingerprint;
 use super::verifier::Verifier;
-use super::{store, suites};
+use super::{ec_key, store, suites};
 use crate::config::{ClientAuth, TlsSettings};
 
 /// TLS of this server.
@@ -103,6 +103,10 @@ fn certified_key(settings: &TlsSettings) -> Result<CertifiedKey, TlsError> {
         .demand_validity()
         .map_err(|problem| problem.of(path))?;
     let key = any_supported_type(&entry.key)
+        .or_else(|error| {
+            let completed = ec_key::completed(&entry.key, &certificate.public_key());
+            completed.map_or(Err(error), |key| any_supported_type(&key))
+        })
         .map_err(|error| Problem::UnusableKey(error.to_string()).of(path))?;
     let is_pair = key
         .public_key()

@@ -12,6 +12,7 @@ mod certificate;
 mod context;
 mod counters;
 mod der;
+mod ec_key;
 mod error;
 mod identity;
 mod jks;
