@@ -20,7 +20,6 @@ public class Provider {
     service.setRef(asked -> name + " " + word + " " + asked);
     service.setParameters(Map.of("greeter", name));
     ProtocolConfig protocol = new ProtocolConfig("dubbo", Integer.parseInt(args[1]));
-    protocol.setHost("127.0.0.1");
     protocol.setThreads(10);
     start(application("greeter-provider"), args[2]).protocol(protocol).service(service).start();
     watchWord();
