@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -22,6 +23,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import javax.security.auth.login.AppConfigurationEntry;
 import javax.security.auth.login.Configuration;
 
@@ -42,7 +45,6 @@ public final class Outside {
         "zookeeper.serverCnxnFactory",
         "zookeeper.clientCnxnSocket",
         "zookeeper.client.secure",
-        "zookeeper.client.portUnification",
         "zookeeper.sasl.client",
         "zookeeper.sasl.clientconfig",
         "zookeeper.request.timeout",
@@ -115,6 +117,7 @@ public final class Outside {
             throw new IllegalStateException(name + " runs already");
         }
         Path data = folder.resolve("quenda");
+        wipeIfUnmarked(data);
         Files.createDirectories(data);
         Files.writeString(data.resolve("myid"), id + "\n");
         Map<String, String> cfg = new LinkedHashMap<>(settings());
@@ -132,6 +135,19 @@ public final class Outside {
             .redirectOutput(ProcessBuilder.Redirect.appendTo(log))
             .start();
         LIVE.put(process, clientAddress(id, cfg));
+    }
+
+    /** A test that empties a data directory deletes the files in it, of which there is this one; the folder means the same. */
+    private void wipeIfUnmarked(Path data) throws IOException {
+        Path mark = folder.resolve("quenda.data");
+        if (!Files.exists(mark) && Files.exists(data)) {
+            try (Stream<Path> all = Files.walk(data)) {
+                for (Path path : all.sorted(Comparator.reverseOrder()).collect(Collectors.toList())) {
+                    Files.delete(path);
+                }
+            }
+        }
+        Files.writeString(mark, "");
     }
 
     private static Optional<InetSocketAddress> clientAddress(long id, Map<String, String> cfg) {
