@@ -51,8 +51,10 @@ def write_zk_server(folder):
     if IS_QUENDA:
         start = f'exec "{quenda_binary()}" serve --config "$2"'
     else:
-        start = f'exec java -Xmx200m $SERVER_JVMFLAGS -cp "{_genuine()}/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$2"'
-    script.write_text(f'#!/bin/sh\n[ "$1" = start-foreground ] || {{ echo "only start-foreground, not $1" >&2; exit 2; }}\n{start}\n')
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        start = f'exec java -Xmx200m $SERVER_JVMFLAGS -cp "{_genuine()}/*" {main} "$2"'
+    guard = '[ "$1" = start-foreground ] || { echo "only start-foreground, not $1" >&2; exit 2; }'
+    script.write_text(f"#!/bin/sh\n{guard}\n{start}\n")
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return script
 
@@ -60,7 +62,8 @@ def write_zk_server(folder):
 def _genuine():
     """The folder of the class path; fetched where it is not there."""
     version = DEFAULT_VERSION if TARGET == "genuine" else TARGET
-    return subprocess.run([str(INSTALL_ZOOKEEPER), version], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    done = subprocess.run([str(INSTALL_ZOOKEEPER), version], check=True, text=True, stdout=subprocess.PIPE)
+    return done.stdout.strip()
 
 
 def start_servers(folder, members):
@@ -85,7 +88,8 @@ def run_program(command, members, seconds=240.0, env=None):
     """Runs a program on servers of its own; returns how many of its steps passed and failed."""
     with tempfile.TemporaryDirectory(prefix="quenda-client-") as folder, start_servers(folder, members) as servers:
         words = [*map(str, command), servers.hosts, str(members)]
-        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                   env={**os.environ, **(env or {})})
         lines = queue.Queue()
         threading.Thread(target=_collect, args=(process.stdout, lines), daemon=True).start()
         try:

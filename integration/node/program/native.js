@@ -11,10 +11,12 @@ const [hosts, members] = process.argv.slice(2);
 const { constants } = ZooKeeper;
 // The promises are rejected with "CODE text".
 const code = (error) => Number(String(error.message).split(" ")[0]);
-const lost = (error) => [constants.ZCONNECTIONLOSS, constants.ZOPERATIONTIMEOUT].includes(code(error)) || /ZINVALIDSTATE/.test(error.message);
+const LOST = [constants.ZCONNECTIONLOSS, constants.ZOPERATIONTIMEOUT];
+const lost = (error) => LOST.includes(code(error)) || /ZINVALIDSTATE/.test(error.message);
 
 async function connect(config = {}) {
-    const client = new ZooKeeper({ connect: hosts, timeout: 10000, debug_level: constants.ZOO_LOG_LEVEL_ERROR, host_order_deterministic: false, ...config });
+    const usual = { timeout: 10000, debug_level: constants.ZOO_LOG_LEVEL_ERROR, host_order_deterministic: false };
+    const client = new ZooKeeper({ connect: hosts, ...usual, ...config });
     await new Promise((resolve) => {
         client.once("connect", resolve);
         client.init({});
@@ -70,7 +72,9 @@ async function data() {
     await c.delete_("/data/child", 0);
     await c.delete_("/data", 1);
     await refused(c.get("/data", false), constants.ZNONODE, code);
-    const made = await new Promise((resolve, reject) => c.mkdirp("/data/a/b/c", (error, success) => (error ? reject(error) : resolve(success))));
+    const made = await new Promise((resolve, reject) => {
+        c.mkdirp("/data/a/b/c", (error, success) => (error ? reject(error) : resolve(success)));
+    });
     assert.strictEqual(made, true);
     assert.strictEqual(await c.pathExists("/data/a/b/c", false), true);
     await close(c);
@@ -79,7 +83,9 @@ async function data() {
 async function accessLists() {
     const ann = await connect();
     const stranger = await connect();
-    await new Promise((resolve, reject) => ann.add_auth("digest", "ann:secret", (rc, error) => (rc ? reject(new Error(`${rc} ${error}`)) : resolve())));
+    await new Promise((resolve, reject) => {
+        ann.add_auth("digest", "ann:secret", (rc, error) => (rc ? reject(new Error(`${rc} ${error}`)) : resolve()));
+    });
     await ann.create("/acl", "hers", 0);
     await ann.set_acl("/acl", 0, [{ perms: constants.ZOO_PERM_ALL, scheme: "auth", auth: "" }]);
     const [acls, stat] = await ann.get_acl("/acl");
@@ -183,7 +189,8 @@ async function failover() {
         c.path = await c.client.create("/failover/m-", "", constants.ZOO_EPHEMERAL_SEQUENTIAL);
         c.seen = watch();
         // Besides events of nodes, watches hear of their connection; only the former matter here.
-        await c.client.w_get("/failover", (type, ...rest) => type !== constants.ZOO_SESSION_EVENT && c.seen.callback(type, ...rest));
+        const ofNodes = (type, ...rest) => type !== constants.ZOO_SESSION_EVENT && c.seen.callback(type, ...rest);
+        await c.client.w_get("/failover", ofNodes);
     }
     await failOver();
     for (const c of clients) {

@@ -42,7 +42,10 @@ pub fn fail_over() -> Outcome {
 
 /// Fails unless the two are equal.
 pub fn equal<A: PartialEq<B> + Debug, B: Debug>(found: A, expected: B) -> Outcome {
-    holds(found == expected, format!("{found:?} instead of {expected:?}"))
+    holds(
+        found == expected,
+        format!("{found:?} instead of {expected:?}"),
+    )
 }
 
 /// Fails with the reason unless the condition holds.
@@ -56,5 +59,7 @@ pub fn holds(condition: bool, reason: impl Display) -> Outcome {
 
 /// The connection string, the first of the last two arguments.
 pub fn hosts() -> String {
-    std::env::args().nth_back(1).expect("a connection string and a number of members")
+    std::env::args()
+        .nth_back(1)
+        .expect("a connection string and a number of members")
 }

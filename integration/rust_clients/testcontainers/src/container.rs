@@ -10,10 +10,17 @@ pub struct Cli;
 
 impl Cli {
     /// Starts one and waits until it is healthy.
-    pub fn run(&self, image: impl Into<RunnableImage<GenericImage>>) -> Container<'_, GenericImage> {
+    pub fn run(
+        &self,
+        image: impl Into<RunnableImage<GenericImage>>,
+    ) -> Container<'_, GenericImage> {
         let mut server = Server::new(&image.into());
         server.start();
-        Container { port: server.port(), server: Mutex::new(server), image: PhantomData }
+        Container {
+            port: server.port(),
+            server: Mutex::new(server),
+            image: PhantomData,
+        }
     }
 }
 
@@ -57,7 +64,10 @@ impl LogStream {
     /// # Errors
     /// It never says so.
     pub fn wait_for_message(self, message: &str) -> Result<(), String> {
-        assert_eq!(message, "Read-only server started", "no other message is known here");
+        assert_eq!(
+            message, "Read-only server started",
+            "no other message is known here"
+        );
         crate::server::await_answer(self.port, "Mode: read-only")
     }
 }

@@ -66,13 +66,20 @@ pub struct RunnableImage<I> {
 
 impl<I> From<I> for RunnableImage<I> {
     fn from(image: I) -> Self {
-        Self { image, volumes: BTreeMap::new(), network: None }
+        Self {
+            image,
+            volumes: BTreeMap::new(),
+            network: None,
+        }
     }
 }
 
 impl<I> RunnableImage<I> {
     /// Mounts a file or folder of the host at a path of the container.
-    pub fn with_volume(mut self, (host, container): (impl Into<String>, impl Into<String>)) -> Self {
+    pub fn with_volume(
+        mut self,
+        (host, container): (impl Into<String>, impl Into<String>),
+    ) -> Self {
         self.volumes.insert(container.into(), host.into());
         self
     }

@@ -11,7 +11,8 @@ use crate::image::{GenericImage, RunnableImage};
 const PATIENCE: Duration = Duration::from_secs(60);
 const CONFIGURATION: &str = "/conf/zoo.cfg";
 /// What ZooKeeper's image runs with if nothing is mounted.
-const USUAL: &str = "dataDir=/data\nclientPort=2181\ntickTime=2000\ninitLimit=5\nsyncLimit=2\nmaxClientCnxns=60\n";
+const USUAL: &str =
+    "dataDir=/data\nclientPort=2181\ntickTime=2000\ninitLimit=5\nsyncLimit=2\nmaxClientCnxns=60\n";
 
 /// A server with a folder of its own.
 pub struct Server {
@@ -26,7 +27,8 @@ impl Server {
     pub fn new(image: &RunnableImage<GenericImage>) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("zookeeper-{}-{number}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("zookeeper-{}-{number}", std::process::id()));
         fs::create_dir_all(folder.join("data")).expect("a folder for the server");
 
         let mut text = match image.volumes.get(CONFIGURATION) {
@@ -34,18 +36,31 @@ impl Server {
             None => USUAL.to_owned(),
         };
         let mut flags = image.variable("SERVER_JVMFLAGS").to_owned();
-        for (inside, host) in image.volumes.iter().filter(|(inside, _)| *inside != CONFIGURATION) {
+        for (inside, host) in image
+            .volumes
+            .iter()
+            .filter(|(inside, _)| *inside != CONFIGURATION)
+        {
             text = text.replace(inside.as_str(), host);
             flags = flags.replace(inside.as_str(), host);
         }
-        text = text.replace("dataDir=/data", &format!("dataDir={}", folder.join("data").display()));
+        text = text.replace(
+            "dataDir=/data",
+            &format!("dataDir={}", folder.join("data").display()),
+        );
         if image.network.is_none() {
             text = text.replace("lientPort=2181", &format!("lientPort={}", free_port()));
         }
         text.push_str("admin.enableServer=false\n");
         fs::write(folder.join("zoo.cfg"), &text).expect("the configuration");
         let port = client_port(&text);
-        Self { folder, flags, port, secured: text.contains("secureClientPort="), process: None }
+        Self {
+            folder,
+            flags,
+            port,
+            secured: text.contains("secureClientPort="),
+            process: None,
+        }
     }
 
     pub fn port(&self) -> u16 {
@@ -54,7 +69,11 @@ impl Server {
 
     pub fn start(&mut self) {
         let scripts = std::env::var("ZOOKEEPER_BIN_PATH").expect("ZOOKEEPER_BIN_PATH");
-        let log = fs::OpenOptions::new().create(true).append(true).open(self.folder.join("log")).expect("a log");
+        let log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.folder.join("log"))
+            .expect("a log");
         let process = Command::new(PathBuf::from(scripts).join("zkServer.sh"))
             .arg("start-foreground")
             .arg(self.folder.join("zoo.cfg"))
@@ -65,9 +84,16 @@ impl Server {
             .spawn()
             .expect("zkServer.sh");
         self.process = Some(process);
-        let healthy = if self.secured { await_listener(self.port) } else { await_answer(self.port, "Mode: ") };
+        let healthy = if self.secured {
+            await_listener(self.port)
+        } else {
+            await_answer(self.port, "Mode: ")
+        };
         if let Err(reason) = healthy {
-            panic!("{reason}; it said:\n{}", fs::read_to_string(self.folder.join("log")).unwrap_or_default());
+            panic!(
+                "{reason}; it said:\n{}",
+                fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+            );
         }
     }
 
@@ -90,21 +116,35 @@ impl Drop for Server {
 
 /// From the server's own line in the membership, else from the key that is there.
 fn client_port(text: &str) -> u16 {
-    let value = |key: &str| text.lines().rev().find_map(|line| line.strip_prefix(key)).map(str::to_owned);
+    let value = |key: &str| {
+        text.lines()
+            .rev()
+            .find_map(|line| line.strip_prefix(key))
+            .map(str::to_owned)
+    };
     let own = value("dataDir=")
         .and_then(|folder| fs::read_to_string(PathBuf::from(folder).join("myid")).ok())
         .and_then(|id| value(&format!("server.{}=", id.trim())));
-    let address = own.or_else(|| value("clientPort=")).or_else(|| value("secureClientPort=")).expect("a port for clients");
+    let address = own
+        .or_else(|| value("clientPort="))
+        .or_else(|| value("secureClientPort="))
+        .expect("a port for clients");
     let (_, port) = address.rsplit_once([':', ';']).unwrap_or(("", &address));
     port.parse().expect("a number for a port")
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port")
+        .port()
 }
 
 fn await_listener(port: u16) -> Result<(), String> {
-    until(|| TcpStream::connect(("127.0.0.1", port)).is_ok(), || format!("nobody listens on port {port}"))
+    until(
+        || TcpStream::connect(("127.0.0.1", port)).is_ok(),
+        || format!("nobody listens on port {port}"),
+    )
 }
 
 /// Waits until the word `srvr` is answered with this part.
