@@ -272,18 +272,4 @@ public final class Outside {
             current.waitFor();
         }
     }
-
-    /** SIGSTOP or SIGCONT. */
-    public synchronized void pause(boolean stopped) {
-        if (!isAlive()) {
-            return;
-        }
-        try {
-            new ProcessBuilder("kill", stopped ? "-STOP" : "-CONT", Long.toString(process.pid())).start().waitFor();
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-    }
 }

@@ -182,6 +182,6 @@ public final class OutsideQuorumPeer extends QuorumPeer {
 
     @Override
     public void setSuspended(boolean suspended) {
-        member.pause(suspended);
+        throw Outside.refusal(this); // it would hold back the election and go on to serve
     }
 }
