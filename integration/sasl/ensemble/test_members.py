@@ -35,7 +35,7 @@ def test_a_session_that_moves_has_to_prove_its_user_again(ensemble):
         wire.log_in(bob, "bob", "bobsecret")
         bob.create("/moving", acl=[(31, "sasl", "bob")])
         bob.create("/moving/own", flags=1, acl=[(31, "sasl", "bob")])
-        with second.take_over(bob) as moved:
+        with second.connect_soon(session=bob.session, passwd=bob.passwd, last_zxid=bob.last_zxid) as moved:
             assert moved.session == bob.session
             assert {scheme for scheme, _ in wire.names(moved)} == {"ip"}
             with expect(ERR.NO_AUTH):
