@@ -5,7 +5,6 @@ left out with three members only, in the same form. KIND is a key of KINDS.
 """
 
 import collections
-import json
 import pathlib
 import sys
 
@@ -77,9 +76,7 @@ def tables(tests):
         f"| the tests jar of ZooKeeper | {len(tests)} | {total} |",
         f"| run | {len(tests) - whole} | {total - out} |",
         "",
-        "Parameters multiply some of them: a run counts each call. The last outcome that was kept:",
-        "",
-        *results(),
+        "Parameters multiply some of them: a run counts each call, and the table of docs/compat.md says how many passed.",
         "",
         "What is not run, by reason:",
         "",
@@ -98,17 +95,6 @@ def tables(tests):
         lines.append(f"| `{kind}` | {text} | {classes} | {methods} |")
     lines.append(f"| | | {whole} | {out} |")
     return "\n".join(lines) + "\n"
-
-
-def results():
-    """Lines of the kept outcomes, see integration/lib/compat.py."""
-    lines = ["| members | passed | failed | disabled or left out |", "|---|---|---|---|"]
-    for members in (1, 3):
-        file = HERE.parent / "compat/results" / f"zookeeper-tests-{members}.json"
-        if file.exists():
-            kept = json.loads(file.read_text())
-            lines.append(f"| {members} | {kept['passed']} | {kept['failed']} | {kept['left_out']} |")
-    return lines
 
 
 def write_readme(tests):

@@ -44,7 +44,11 @@ public final class OutsideCnxnFactory extends ServerCnxnFactory {
     @Override
     public void startup(ZooKeeperServer server, boolean startServer) throws IOException, InterruptedException {
         setZooKeeperServer(server);
-        server.setServerCnxnFactory(this);
+        if (secure) {
+            server.setSecureServerCnxnFactory(this);
+        } else {
+            server.setServerCnxnFactory(this);
+        }
         List<OutsideCnxnFactory> all;
         synchronized (PORTS) {
             all = PORTS.computeIfAbsent(server, key -> new ArrayList<>());
@@ -53,6 +57,9 @@ public final class OutsideCnxnFactory extends ServerCnxnFactory {
         // A second port of the same server: the process is one, so it starts anew with both.
         all.forEach(OutsideCnxnFactory::stopMembers);
         launch(server, all);
+        if (all.size() == 1) {
+            server.registerJMX(); // some tests wait until the bean is there; it says nothing of the process
+        }
         server.setState(ZooKeeperServer.State.RUNNING);
     }
 
@@ -144,6 +151,7 @@ public final class OutsideCnxnFactory extends ServerCnxnFactory {
             List<OutsideCnxnFactory> all = PORTS.remove(server);
             if (all != null) {
                 all.forEach(OutsideCnxnFactory::stopMembers);
+                server.unregisterJMX();
             }
         }
         if (server.isRunning()) {
