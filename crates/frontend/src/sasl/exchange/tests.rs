@@ -43,10 +43,7 @@ fn lines<'a>(golden: &'a str, word: &'a str) -> impl Iterator<Item = Vec<&'a str
     })
 }
 
-fn golden() -> String {
-    // From the crate's own folder, where cargo runs tests; not where this was compiled.
-    std::fs::read_to_string("tests/golden/digest_md5.txt").expect("a recorded file")
-}
+const GOLDEN: &str = include_str!("../../../tests/golden/digest_md5.txt");
 
 fn users(golden: &str) -> Users {
     let passwords = lines(golden, "user").map(|user| (text(user[0]), text(user[1])));
@@ -83,19 +80,17 @@ fn verdict(answer: &[u8], users: &Users) -> (&'static str, Vec<u8>, String) {
 
 #[test]
 fn the_challenge_is_the_recorded_one() {
-    let golden = golden();
-    let expected = lines(&golden, "challenge").next().expect("a challenge");
-    let (_, token) = challenged(&users(&golden));
+    let expected = lines(GOLDEN, "challenge").next().expect("a challenge");
+    let (_, token) = challenged(&users(GOLDEN));
     assert_eq!(token, bytes(expected[0]));
 }
 
 #[test]
 fn answers_are_judged_as_recorded() {
-    let golden = golden();
-    let users = users(&golden);
+    let users = users(GOLDEN);
     let mut seen = BTreeMap::new();
     for word in ["accepted", "refused", "broken"] {
-        for columns in lines(&golden, word) {
+        for columns in lines(GOLDEN, word) {
             let expected = (word, bytes(columns[0]), text(columns[1]));
             let found = verdict(&bytes(columns[2]), &users);
             assert_eq!(found, expected, "{}", columns[2]);
@@ -108,14 +103,14 @@ fn answers_are_judged_as_recorded() {
 
 #[test]
 fn an_initial_response_is_not_looked_at() {
-    let users = users(&golden());
+    let users = users(GOLDEN);
     let first = Exchange::default().take(b"username=\"bob\"", &users);
     assert!(matches!(first, Ok(Step::Challenge(_))), "{first:?}");
 }
 
 #[test]
 fn a_long_token_leaves_the_exchange_where_it_was() {
-    let users = users(&golden());
+    let users = users(GOLDEN);
     let mut exchange = Exchange::default();
     let long = vec![b','; TOKEN_MAX + 1];
     assert_eq!(exchange.take(&long, &users), Err(SaslRefusal::TooLong));
@@ -124,10 +119,9 @@ fn a_long_token_leaves_the_exchange_where_it_was() {
 
 #[test]
 fn there_is_one_exchange_whatever_its_outcome() {
-    let golden = golden();
-    let users = users(&golden);
+    let users = users(GOLDEN);
     for word in ["accepted", "refused"] {
-        let columns = lines(&golden, word).next().expect("a line");
+        let columns = lines(GOLDEN, word).next().expect("a line");
         let (mut exchange, _) = challenged(&users);
         let _ = exchange.take(&bytes(columns[2]), &users);
         for token in [bytes(""), bytes(columns[2])] {
@@ -138,9 +132,8 @@ fn there_is_one_exchange_whatever_its_outcome() {
 
 #[test]
 fn the_log_can_tell_who_was_refused_for_what() {
-    let golden = golden();
-    let mut users = users(&golden);
-    let right = lines(&golden, "accepted").next().expect("a line")[2];
+    let mut users = users(GOLDEN);
+    let right = lines(GOLDEN, "accepted").next().expect("a line")[2];
     let take = |users: &Users| challenged(users).0.take(&bytes(right), users);
     users.passwords.insert("bob".to_owned(), "other".to_owned());
     assert_eq!(take(&users), Err(SaslRefusal::WrongPassword));
@@ -151,9 +144,8 @@ fn the_log_can_tell_who_was_refused_for_what() {
 #[test]
 fn no_answer_breaks_the_server() {
     const SIGNS: &[u8] = b"=,\"\\ \t\0\xff01aqnu-";
-    let golden = golden();
-    let users = users(&golden);
-    let right = bytes(lines(&golden, "accepted").next().expect("a line")[2]);
+    let users = users(GOLDEN);
+    let right = bytes(lines(GOLDEN, "accepted").next().expect("a line")[2]);
     let mut state = 1_u64;
     let mut below = |bound: usize| {
         state = state
