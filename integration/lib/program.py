@@ -6,12 +6,16 @@ What it prints goes to one file over all its runs; conditions on lines wait for 
 import hashlib
 import os
 import pathlib
+import random
 import re
 import signal
+import socket
 import subprocess
 import time
 
-from integration.lib.process import ServerError
+from integration.lib.process import HOST, ServerError
+
+_KEPT = set()
 
 # Little memory and little compiling: several of them share a small machine with the servers.
 JAVA = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
@@ -120,6 +124,23 @@ class Program:
                 self.process.kill()
                 self.process.wait()
             self.process.stdin.close()
+
+
+def kept_port():
+    """A port for a program that binds it later, or again: below those that the system gives away by itself, so that no
+    connection and no "any port" takes it in between."""
+    range_path = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
+    end = int(range_path.read_text().split()[0]) if range_path.exists() else 32768
+    while True:
+        port = random.randrange(min(10_000, end - 1_000), end)
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+        if port not in _KEPT:
+            _KEPT.add(port)
+            return port
 
 
 def java_folder(suite):
