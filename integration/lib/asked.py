@@ -108,9 +108,10 @@ def _talk(name, command, servers, env, cwd):
                 outcomes[f"{name} {line[3:]}"] = "passed"
             elif line.startswith("skipped "):
                 outcomes[f"{name} {line[8:]}"] = "skipped"
-            else:
+            elif line:
                 print(f"{name}: {line}", flush=True)
-                outcomes[f"{name} {line.removeprefix('FAILED ').partition(':')[0]}"] = "failed"
+                if line.startswith("FAILED "):
+                    outcomes[f"{name} {line[7:].partition(':')[0]}"] = "failed"
         status = process.wait()
     finally:
         limit.cancel()

@@ -145,7 +145,6 @@ class Session:
         session = re.search("sessionid=(0x[0-9a-f]+)", found)[1]
         eventually(lambda: session in sh.run(f"ephemeral_endpoint /s/e {HOSTS}"), "the owner of the ephemeral")
         sh.says("conf get", "chkzk")
-        sh.says("man ls", "ls")
         sh.says("time 'ls /s'", "Took")
         sh.silent("loop 2 0 'sync /s'")
 
