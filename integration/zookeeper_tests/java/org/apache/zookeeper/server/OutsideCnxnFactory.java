@@ -75,8 +75,7 @@ public final class OutsideCnxnFactory extends ServerCnxnFactory {
             own.putAll(lines);
             if (number > 1) {
                 own.put("clientPort", Integer.toString(Outside.freePort()));
-                own.remove("secureClientPort");
-                own.remove("clientPortAddress");
+                own.keySet().removeAll(List.of("secureClientPort", "secureClientPortAddress", "clientPortAddress"));
             }
             Path home = number == 1 ? folder : folder.resolve("member-" + number);
             Files.createDirectories(home);
