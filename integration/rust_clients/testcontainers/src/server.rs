@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::image::{GenericImage, RunnableImage};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
 const CONFIGURATION: &str = "/conf/zoo.cfg";
 /// What ZooKeeper's image runs with if nothing is mounted.
 const USUAL: &str =

@@ -18,6 +18,11 @@ async fn connect() -> Result<Client, Error> {
         .await
 }
 
+/// Whether the fate of an operation is unknown since its connection is lost.
+fn lost(error: &Error) -> bool {
+    matches!(error, Error::ConnectionLoss | Error::IO(_))
+}
+
 /// Repeats an operation as long as its connection is lost.
 async fn insist<T, F: std::future::Future<Output = Result<T, Error>>>(
     operation: impl Fn() -> F,
@@ -25,7 +30,7 @@ async fn insist<T, F: std::future::Future<Output = Result<T, Error>>>(
     let deadline = Instant::now() + PATIENCE;
     loop {
         match operation().await {
-            Err(Error::ConnectionLoss) if Instant::now() < deadline => {
+            Err(error) if lost(&error) && Instant::now() < deadline => {
                 tokio::time::sleep(Duration::from_millis(50)).await
             }
             result => return result,
@@ -125,7 +130,7 @@ async fn counter() -> Outcome {
             after = acknowledged + 20;
         }
         let (data, stat) = match client.get_data("/counter").await {
-            Err(Error::ConnectionLoss) => continue,
+            Err(error) if lost(&error) => continue,
             result => result?,
         };
         let next = String::from_utf8(data)?.parse::<i64>()? + 1;
@@ -134,7 +139,7 @@ async fn counter() -> Outcome {
             .await
         {
             Ok(_) => acknowledged += 1,
-            Err(Error::ConnectionLoss) => open += 1,
+            Err(error) if lost(&error) => open += 1,
             Err(Error::BadVersion) => {}
             Err(error) => return Err(error.into()),
         }
