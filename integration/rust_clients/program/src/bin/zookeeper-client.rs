@@ -20,7 +20,7 @@ async fn connect() -> Result<Client, Error> {
 
 /// Whether the fate of an operation is unknown since its connection is lost.
 fn lost(error: &Error) -> bool {
-    matches!(error, Error::ConnectionLoss | Error::IO(_))
+    *error == Error::ConnectionLoss || error.to_string().contains("Connection reset")
 }
 
 /// Repeats an operation as long as its connection is lost.
