@@ -31,7 +31,7 @@ build-deps: ## Install what the build needs and the machine lacks (Debian)
 test: build-deps check unit build ## Every test; the long suites in bounded form
 	integration/install
 	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter operating zkcli field-reports differential docker-test kazoo kazoo-ensemble \
-		sim-bounded failover-bounded rolling-bounded chaos-bounded
+		sim-bounded failover-bounded rolling-bounded chaos-bounded compat-bounded
 
 .PHONY: check
 check: build-deps ## Format, lints, generated code, crate levels
@@ -51,6 +51,28 @@ kazoo: ## kazoo's own suite against one member
 kazoo-ensemble: ## kazoo's own suite against three members, and parts of it with an observer
 	integration/kazoo/run --members 3
 	integration/kazoo/run --members 3 --observer 3 -k 'TestReconfig or TestClient or TestReadOnlyMode or KazooLockTests'
+
+# Each runs one suite of real clients or of an application in full, and keeps its counts for docs/compat.md.
+COMPAT := tls sasl go python-clients c-client node rust-clients curator zookeeper-tests patroni kafka solr hbase dubbo \
+	spring-cloud clickhouse
+
+.PHONY: compat
+compat: build ## Real clients and applications against one member and three, and the table in docs/compat.md (hours)
+	integration/install
+	integration/compat/run
+
+.PHONY: compat-bounded
+compat-bounded:
+	integration/compat/run --bounded
+
+.PHONY: $(COMPAT)
+$(COMPAT): build
+	integration/install
+	integration/compat/run $(subst -,_,$@)
+
+.PHONY: compat-list
+compat-list: ## The suites of clients and applications; `make NAME` runs one
+	@integration/compat/run --list
 
 .PHONY: zkcli
 zkcli: ## zkCli and cli_mt sessions
