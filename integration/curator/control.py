@@ -5,6 +5,7 @@ A scenario connects to the control port, sends one line, and gets one back that 
     kill          kill -9 of the leader; it is started again once another one leads
     pause N       SIGSTOP of the leader for N seconds
     add           a further member is started, which is in nobody's configuration yet: its `server.N=` line
+    joined N      waits until N members follow the leader and have caught up with it
     leader        the address of the leader for clients
     follower      the `server.N=` line of a member that follows
 """
@@ -14,6 +15,7 @@ import threading
 import time
 
 from integration.lib.ensemble import START_SECONDS, Ensemble
+from integration.lib.process import four_letter_word
 
 # The password is `secret`.
 SUPER_DIGEST = "super:lK75jTNcA+U9vtVEw5vB51mj/w4="
@@ -65,7 +67,7 @@ class Servers:
     def do(self, line):
         word, *arguments = line.split()
         return {"kill": self.kill, "pause": self.pause, "add": self.add,
-                "leader": self.leader_address, "follower": self.follower}[word](*arguments)
+                "leader": self.leader_address, "joined": self.joined, "follower": self.follower}[word](*arguments)
 
     def kill(self):
         leader = self.leader()
@@ -92,6 +94,15 @@ class Servers:
 
     def leader_address(self):
         return self.leader().address
+
+    def joined(self, followers):
+        """A member that joins takes part in votes as soon as it has caught up; the leader counts it from then on."""
+        deadline = time.monotonic() + START_SECONDS
+        while f"zk_synced_followers\t{followers}\n" not in four_letter_word(self.leader().port, "mntr"):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the leader does not have {followers} followers")
+            time.sleep(0.05)
+        return ""
 
     def follower(self):
         member = self.ensemble.followers()[0]

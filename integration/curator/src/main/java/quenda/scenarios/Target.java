@@ -32,6 +32,11 @@ final class Target {
         return control("add");
     }
 
+    /** Waits until so many members follow the leader and have caught up with it. */
+    static void awaitFollowers(int count) {
+        control("joined " + count);
+    }
+
     /** Host and port at which the leader serves clients at this moment. */
     static String leaderAddress() {
         return control("leader");
