@@ -231,9 +231,10 @@ class Stage:
         return {name: (stat.ephemeral_owner, stat.czxid) for name, stat in stats.items() if stat}
 
     def close(self):
-        for program in reversed(self.programs):
-            program.kill9()
-        self.servers.close()
+        with contextlib.ExitStack() as all_of_them:  # one that cannot be ended does not save the others
+            all_of_them.callback(self.servers.close)
+            for program in self.programs:
+                all_of_them.callback(program.kill9)
 
 
 def main(name, play, *, client, version, ran, cfg=None, left_out=0, why="", doc="", secure=None):
