@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use quenda_frontend::{
-    Connection, ConnectionId, Growth, Proposals, Received, ServiceMode, SessionIds, Settings, SyncMode,
-    WatchKinds, WatchTable, Watches, World,
+    Connection, ConnectionId, Growth, NONCE_BYTES, Password, Proposals, Received, SaslUsers, ServiceMode, SessionIds, Settings,
+    SyncMode, WatchKinds, WatchTable, Watches, World,
 };
 use quenda_tree::command::{Batch, Stamp, start_batch};
 use quenda_tree::{Changes, Tree};
@@ -31,6 +31,18 @@ impl Watches for Table {
     }
 }
 
+/// One user, and a nonce that inputs can know.
+struct Users;
+
+impl SaslUsers for Users {
+    fn nonce(&self) -> [u8; NONCE_BYTES] {
+        [0; NONCE_BYTES]
+    }
+    fn password(&self, user: &str) -> Option<Password> {
+        (user == "bob").then(|| Password::new("secret"))
+    }
+}
+
 /// A handshake, so that most inputs reach the requests behind it.
 const CONNECT: &[u8] = b"\0\0\0\x2d\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\0\0\0\0\0\x10\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -47,7 +59,10 @@ fuzz_target!(|bytes: &[u8]| {
     let watches = Table(RefCell::new(WatchTable::new(1, 1000)));
     let ids = SessionIds::new(1, 1).expect("a member");
     let address = [127, 0, 0, 1].into();
-    let settings = Arc::new(Settings::default());
+    let settings = Arc::new(Settings {
+        sasl_enabled: true,
+        ..Settings::default()
+    });
     let mut connection = Connection::new(ConnectionId(1), 1, address, 0, settings);
     let piece = usize::from(*first).max(1) * 8;
     for chunk in rest.chunks(piece) {
@@ -99,6 +114,7 @@ fn world<'a>(tree: &'a Tree, watches: &'a Table, ids: &'a SessionIds) -> World<'
         tree,
         watches,
         session_ids: ids,
+        sasl: Some(&Users),
         service: ServiceMode::Serving,
         growth: Growth::Allowed,
         sync: SyncMode::Marker,
