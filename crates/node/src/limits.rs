@@ -76,6 +76,10 @@ pub const RECONCILE_TICKS: u64 = 2;
 /// Ticks that a reconfiguration waits for an earlier one to be in force; then it is refused.
 pub const RECONFIG_PATIENCE_TICKS: u64 = 100;
 
+/// Ticks after a change of the configuration within which its new voters are expected although they were not heard
+/// yet: the next reconfiguration waits for them, so that nobody leaves whose vote they are to replace.
+pub const ARRIVAL_TICKS: u64 = 40;
+
 /// Entries that a learner may lack of what the leader has, and still becomes a voter.
 pub const CAUGHT_UP_ENTRIES: u64 = 64;
 

@@ -86,6 +86,8 @@ pub struct Member {
     outbox: Vec<Outgoing>,
     agreement: Agreement,
     ensemble: Option<Ensemble>,
+    /// When the configuration changed, in ticks.
+    ensemble_tick: u64,
     zxid: i64,
     snapshots: Snapshots,
     fast_election: Option<FastElection>,
@@ -133,6 +135,7 @@ impl Member {
             outbox: Vec::new(),
             agreement: Agreement::new(id),
             ensemble: None,
+            ensemble_tick: 0,
             zxid: 0,
             snapshots: Snapshots::default(),
             fast_election: None,
@@ -263,6 +266,7 @@ impl Member {
         self.has_cluster = tree.cluster().is_some();
         if self.ensemble.as_ref() != tree.ensemble() {
             self.ensemble = tree.ensemble().cloned();
+            self.ensemble_tick = self.tick;
         }
     }
 

@@ -14,7 +14,7 @@ use quenda_tree::ensemble::{Ensemble, is_member_id};
 
 use super::Member;
 use super::commands::batch;
-use crate::limits::RECONFIG_PATIENCE_TICKS;
+use crate::limits::{ARRIVAL_TICKS, RECONFIG_PATIENCE_TICKS};
 use crate::outstanding::{dequeue, first_len};
 
 /// A reconfiguration that waits, and what its connection has sent behind it. All other connections go on.
@@ -225,13 +225,23 @@ impl Member {
     }
 
     /// Whether the membership is what the configuration says, as far as that depends on members that are
-    /// there, and this leader knows both.
+    /// there or expected, and this leader knows both.
     fn is_settled(&self) -> bool {
         let knows = self.leading_since == Some(self.consensus.status().term);
-        let ensemble = self.ensemble.as_ref();
-        knows
-            && !self.consensus.is_membership_changing()
-            && !ensemble.is_some_and(|ensemble| self.plan(ensemble).is_under_way())
+        let moves = self.ensemble.as_ref().is_some_and(|ensemble| {
+            self.plan(ensemble).is_under_way() || self.expects_voters(ensemble)
+        });
+        knows && !self.consensus.is_membership_changing() && !moves
+    }
+
+    /// Whether new voters were named so lately that they may come yet: a member that waits for its configuration
+    /// is heard a moment after it.
+    fn expects_voters(&self, ensemble: &Ensemble) -> bool {
+        let votes = |id| self.membership.voters.contains(&id);
+        self.tick < self.ensemble_tick + ARRIVAL_TICKS
+            && ensemble
+                .voters()
+                .any(|server| !votes(server.id) && !self.is_there(server.id))
     }
 
     /// A reconfiguration gets an entry of its own, together with the change of the membership that can be

@@ -143,7 +143,10 @@ impl Member {
         if self.consensus.is_joining() {
             return false;
         }
-        let dismissed = self.dismissed_at > self.consensus.status().applied;
+        let status = self.consensus.status();
+        // What is known to be committed may be the very entry that a client here waits for.
+        let is_current = status.applied >= status.commit;
+        let dismissed = is_current && self.dismissed_at > status.applied;
         dismissed || !self.membership.contains(self.id)
     }
 }

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 
 use quenda_node::Service;
+use quenda_node::frame::Frame;
+use quenda_node::limits::{ARRIVAL_TICKS, TICK_MS};
 use quenda_proto::ErrorCode;
 
 use crate::harness::{Cluster, Fate, config, server_line};
@@ -134,6 +136,66 @@ fn the_leader_is_removed_and_answers_first() {
     let client = cluster.open(staying[0], 4000);
     cluster.create(&client, "/a");
     assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+}
+
+/// Others know of the removal first, and say so.
+#[test]
+fn a_follower_is_removed_and_answers_first() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let (leader, follower) = (cluster.leader(), cluster.follower());
+    let client = cluster.open(follower, 600_000);
+    cluster.host(follower).syncs = false;
+    cluster.reconfig(&client, None, Some(&follower.to_string()));
+    cluster.run_for(200);
+    let knowing = &cluster.hosts[&leader].member;
+    assert!(!knowing.membership().contains(follower));
+    let index = knowing.status().applied;
+    let now_ms = cluster.now_ms;
+    let frame = Frame::NotMember { index }.encode();
+    let told = &mut cluster.host(follower).member;
+    told.receive(leader, &frame, now_ms).expect("a frame");
+    cluster.run_for(100);
+    assert_eq!(cluster.hosts[&follower].member.service(), Service::Serving);
+    cluster.host(follower).syncs = true;
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.until("it knows", |cluster| {
+        cluster.hosts[&follower].member.service() == Service::Removed
+    });
+}
+
+#[test]
+fn nobody_leaves_before_the_one_that_has_just_been_named_votes() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let (leader, leaving) = (cluster.leader(), cluster.follower());
+    let client = cluster.open(leader, 600_000);
+    cluster.reconfig(&client, Some(&server_line(4, "participant")), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    cluster.reconfig(&client, None, Some(&leaving.to_string()));
+    cluster.run_for(300);
+    // It was not heard yet.
+    assert_eq!(cluster.hosts[&leader].codes(client.connection).len(), 2);
+    cluster.start_empty(4);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    let staying: Vec<u64> = (1..=4).filter(|id| *id != leaving).collect();
+    assert!(cluster.is_membership(&staying, &[]));
+    cluster.kill(leader);
+    cluster.until("the others lead", |cluster| cluster.leader_of().is_some());
+}
+
+#[test]
+fn a_voter_that_never_comes_holds_up_the_next_reconfiguration_for_a_moment_only() {
+    let mut cluster = Cluster::started(&[1, 2, 3], &[]);
+    let leader = cluster.leader();
+    let client = cluster.open(leader, 600_000);
+    cluster.reconfig(&client, Some(&server_line(4, "participant")), None);
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    let asked = cluster.now_ms;
+    cluster.reconfig(&client, None, Some("4"));
+    assert_eq!(cluster.answer(&client), ErrorCode::Ok);
+    assert!(cluster.now_ms - asked <= (ARRIVAL_TICKS + 10) * TICK_MS);
+    cluster.until("all is as before", |cluster| {
+        cluster.is_membership(&[1, 2, 3], &[])
+    });
 }
 
 #[test]
