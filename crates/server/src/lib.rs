@@ -15,6 +15,8 @@ mod core;
 mod ensemble_view;
 mod founding;
 pub mod four_letter;
+#[cfg(test)]
+mod golden_text;
 mod image_store;
 mod inbox;
 mod limits;

@@ -155,21 +155,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-
-    /// The golden's quoting: `\uXXXX` is one UTF-16 unit.
-    fn unquote(text: &str) -> String {
-        let inner = text
-            .strip_prefix('"')
-            .and_then(|text| text.strip_suffix('"'))
-            .expect("quotes");
-        let mut pieces = inner.split("\\u");
-        let mut units: Vec<u16> = pieces.next().unwrap_or_default().encode_utf16().collect();
-        for piece in pieces {
-            units.push(u16::from_str_radix(&piece[..4], 16).expect("four digits"));
-            units.extend(piece[4..].encode_utf16());
-        }
-        String::from_utf16(&units).expect("no lone surrogate")
-    }
+    use crate::golden_text::unquote;
 
     #[test]
     fn texts_mean_what_they_mean_to_java() {

@@ -341,21 +341,7 @@ fn is_word(sign: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The goldens' quoting: `\uXXXX` is one UTF-16 unit.
-    fn unquote(text: &str) -> String {
-        let inner = text
-            .strip_prefix('"')
-            .and_then(|text| text.strip_suffix('"'))
-            .expect("quotes");
-        let mut pieces = inner.split("\\u");
-        let mut units: Vec<u16> = pieces.next().unwrap_or_default().encode_utf16().collect();
-        for piece in pieces {
-            units.push(u16::from_str_radix(&piece[..4], 16).expect("four digits"));
-            units.extend(piece[4..].encode_utf16());
-        }
-        String::from_utf16(&units).expect("no lone surrogate")
-    }
+    use crate::golden_text::unquote;
 
     /// Modules with their options, from the columns of a golden.
     fn expected(columns: &[&str]) -> Vec<(String, BTreeMap<String, String>)> {
