@@ -4,7 +4,8 @@
 
 Two sessions create ephemeral znodes and watches, then every word is asked. What differs from run to run (ports, ids,
 times, latencies, sizes) and what comes in hash order is normalised, so that a second capture gives the same files.
-The server uses its Netty listener: its `[1]` of every connection and its short `dump` are what we follow.
+The server uses its Netty listener, whose `[1]` of every connection is what we follow; `dump` alone is that of the NIO
+listener, which shows the connections.
 """
 
 import pathlib
@@ -33,6 +34,8 @@ SUBSTITUTES = (
     (r"(dataDirSize=|dataLogSize=|datadir_size: |logdir_size: )\d+", r"\g<1>67109358"),
     (r"expire at .*", "expire at Sun Nov 29 20:28:28 UTC 2026:"),
 )
+# When the sets of connections end, the first one first; a server that rounds less may have more of them.
+CONNECTIONS_END = ["18", "28"]
 
 
 def ask(port, names, word):
@@ -76,7 +79,8 @@ def in_order(word, text):
             *sorted_blocks(lines[sets:ephemerals]),
             *lines[ephemerals : ephemerals + 2],
             *sorted_blocks(lines[ephemerals + 2 : end]),
-            *lines[end:],
+            *lines[end : end + 2],
+            *numbered_sets(lines[end + 2 :]),
         ]
     return "\n".join(lines)
 
@@ -90,6 +94,19 @@ def sorted_blocks(lines):
         else:
             blocks.append([line])
     return [line for block in sorted(blocks) for line in [block[0], *sorted(block[1:])]]
+
+
+def numbered_sets(lines):
+    """Sets of connections with the times of CONNECTIONS_END, and each set's lines in order."""
+    ends, blocks = iter(CONNECTIONS_END), []
+    for line in lines:
+        if "expire at" in line:
+            blocks.append([line.replace(":28 UTC", f":{next(ends, '59')} UTC")])
+        elif line.startswith("\t"):
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    return [line for block in blocks for line in [block[0], *sorted(block[1:])]]
 
 
 def prepare(first, second):
@@ -112,7 +129,8 @@ def capture(port):
         names = {}
         for number, connection in ((1, first), (2, second)):
             names[f"{connection.session:x}"] = f"10000000000000{number}"
-            names[f":{connection.sock.getsockname()[1]}["] = f":4000{number}["
+            for behind in ("[", " sessionId"):
+                names[f":{connection.sock.getsockname()[1]}{behind}"] = f":4000{number}{behind}"
         answers = {word: ask(port, names, word) for word in WORDS.split()}
         for word, shown in AFTER_RESET.items():
             answers[word] = ask(port, names, word)
@@ -129,6 +147,8 @@ def main():
         with GenuineZooKeeper(pathlib.Path(data) / "all", NETTY) as server:
             idle = {f"{word}_idle": ask(server.port, {}, word) for word in IDLE_WORDS.split()}
             answers = {**idle, **capture(server.port)}
+        with GenuineZooKeeper(pathlib.Path(data) / "nio") as server:
+            answers["dump"] = capture(server.port)["dump"]
         with GenuineZooKeeper(pathlib.Path(data) / "few", {**NETTY, "4lw.commands.whitelist": "ruok"}) as server:
             answers["refused"] = four_letter(server.port, "wchc")
     for name, text in answers.items():

@@ -53,7 +53,8 @@ def ask(member, names, word):
     text = capture.ask(member.port, names, word)
     for pattern, fixed in SUBSTITUTES:
         text = re.sub(pattern, fixed, text, flags=re.MULTILINE)
-    return text
+    # The connections of `dump` are those of a single server, and captured there.
+    return text.partition("Connections Sets")[0]
 
 
 def placed(ensemble):

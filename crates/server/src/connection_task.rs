@@ -66,6 +66,7 @@ fn report_close(peer: SocketAddr, reason: &CloseReason) {
             | CloseReason::OutputFull
             | CloseReason::AuthFailed
             | CloseReason::AuthRequired
+            | CloseReason::OtherEnsemble
             | CloseReason::Sasl(_)
     );
     if !is_fault {

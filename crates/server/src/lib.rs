@@ -28,6 +28,7 @@ mod node_source;
 mod output_budget;
 mod peers;
 mod proposals;
+mod quota_refusals;
 pub mod recover;
 mod registry;
 mod run;

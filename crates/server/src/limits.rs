@@ -51,6 +51,9 @@ pub const WORD_PATIENCE: Duration = Duration::from_secs(10);
 /// many megabytes. More wait their turn, [`WORD_PATIENCE`] at most; then they are closed unanswered.
 pub const LISTINGS_MAX: usize = 2;
 
+/// Namespaces whose refusals by quotas are counted: each is a line of `mntr`. More are not counted.
+pub const QUOTA_NAMESPACES_MAX: usize = 1000;
+
 /// How often a checkpoint is taken at least, when anything has changed.
 pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 

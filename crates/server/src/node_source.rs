@@ -31,6 +31,46 @@ impl<'a> NodeSource<'a> {
         NodeSource { shared }
     }
 
+    fn view(&self, handle: &Handle) -> ConnectionView {
+        let connection = handle.connection.lock();
+        let stats = connection.stats();
+        let session = connection.session().map(|id| SessionView {
+            id,
+            last_operation: stats.last_op_name(),
+            established_ms: stats.established_ms,
+            timeout_ms: connection.timeout_ms(),
+            last_cxid: stats.last_xid.map_or(-1, i64::from),
+            last_zxid: stats.last_zxid.unwrap_or(-1),
+            last_response_ms: stats.last_response_ms,
+            last_latency_ms: stats.last_latency_ms.into(),
+            min_latency_ms: stats.min_latency_ms.into(),
+            avg_latency_ms: stats.avg_latency_ms(),
+            max_latency_ms: stats.max_latency_ms.into(),
+        });
+        ConnectionView {
+            peer: handle.peer,
+            queued: connection.queued() as u64,
+            received: stats.received,
+            sent: stats.sent,
+            expires_ms: self.expires_ms(session.as_ref()),
+            session,
+        }
+    }
+
+    /// When a connection is closed unless its client is heard, in ms since 1970. Of one without a session the age is not
+    /// kept; one whose figures were reset counts as just heard.
+    fn expires_ms(&self, session: Option<&SessionView>) -> i64 {
+        let now = wall_ms();
+        let Some(session) = session else {
+            return now + self.shared.config.sessionless_timeout_ms as i64;
+        };
+        let silent = match session.last_response_ms {
+            0 => 0,
+            heard => self.shared.clock.now_ms().saturating_sub(heard),
+        };
+        now - silent as i64 + i64::from(session.timeout_ms)
+    }
+
     fn outstanding(&self) -> u64 {
         let queued = |handle: &std::sync::Arc<Handle>| handle.connection.lock().queued() as u64;
         self.shared.registry.all().iter().map(queued).sum()
@@ -94,7 +134,7 @@ impl Source for NodeSource<'_> {
 
     fn connections(&self) -> Vec<ConnectionView> {
         let all = self.shared.registry.all();
-        all.iter().map(|handle| view(handle)).collect()
+        all.iter().map(|handle| self.view(handle)).collect()
     }
 
     fn settings(&self) -> Settings {
@@ -243,6 +283,12 @@ impl Source for NodeSource<'_> {
     fn metrics(&self, metrics: &mut Metrics) {
         let mismatches = self.shared.ensemble.read().digest_mismatches;
         metrics.count("digest_mismatches_count", mismatches);
+        for (namespace, count) in self.shared.quota_refusals.counts() {
+            metrics.count(
+                &format!("{namespace}_quota_exceeded_error_per_namespace"),
+                count,
+            );
+        }
         if let Some(tls) = &self.shared.tls {
             let counters = &tls.counters;
             metrics.count("outstanding_tls_handshake", counters.under_way());
@@ -255,6 +301,7 @@ impl Source for NodeSource<'_> {
     fn reset_server_figures(&self) {
         self.shared.traffic.reset();
         self.shared.proposals.reset();
+        self.shared.quota_refusals.reset();
         if let Some(tls) = &self.shared.tls {
             tls.counters.reset();
         }
@@ -264,30 +311,5 @@ impl Source for NodeSource<'_> {
         for handle in self.shared.registry.all() {
             handle.connection.lock().reset_stats();
         }
-    }
-}
-
-fn view(handle: &Handle) -> ConnectionView {
-    let connection = handle.connection.lock();
-    let stats = connection.stats();
-    let session = connection.session().map(|id| SessionView {
-        id,
-        last_operation: stats.last_op_name(),
-        established_ms: stats.established_ms,
-        timeout_ms: connection.timeout_ms(),
-        last_cxid: stats.last_xid.map_or(-1, i64::from),
-        last_zxid: stats.last_zxid.unwrap_or(-1),
-        last_response_ms: stats.last_response_ms,
-        last_latency_ms: stats.last_latency_ms.into(),
-        min_latency_ms: stats.min_latency_ms.into(),
-        avg_latency_ms: stats.avg_latency_ms(),
-        max_latency_ms: stats.max_latency_ms.into(),
-    });
-    ConnectionView {
-        peer: handle.peer,
-        queued: connection.queued() as u64,
-        received: stats.received,
-        sent: stats.sent,
-        session,
     }
 }

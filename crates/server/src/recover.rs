@@ -253,6 +253,7 @@ struct Nobody;
 impl Connections for Nobody {
     fn deliver(&mut self, _: &Tree, _: &Changes) {}
     fn complete(&mut self, _: &Tree, _: ConnectionId, _: &Applied, _: &[u8]) {}
+    fn over_quota(&mut self, _: &str) {}
     fn session_closed(&mut self, _: i64, _: bool) {}
     fn session_moved(&mut self, _: i64) {}
 }

@@ -507,6 +507,7 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
         sasl_enabled: config.sasl.enabled,
         sasl_super_users: config.sasl.super_users.clone(),
         allow_sasl_failed_clients: config.sasl.allow_failed_clients,
+        ensemble_names: config.ensemble_names.clone(),
         enforce_auth: config.enforce_auth_schemes.clone(),
         skip_acl: config.skip_acl,
         enforce_quota: config.enforce_quota,

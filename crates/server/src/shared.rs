@@ -19,6 +19,7 @@ use crate::inbox::Inbox;
 use crate::limits::LISTINGS_MAX;
 use crate::output_budget::OutputBudget;
 use crate::proposals::Proposals;
+use crate::quota_refusals::QuotaRefusals;
 use crate::registry::Registry;
 use crate::sasl::Accounts;
 use crate::tls::Tls;
@@ -76,6 +77,8 @@ pub struct Shared {
     pub ensemble: RwLock<EnsembleView>,
     /// Sizes of what this member proposed.
     pub proposals: Proposals,
+    /// Writes of this member's clients that went over hard quotas.
+    pub quota_refusals: QuotaRefusals,
     /// Turns of the listings among the four-letter words.
     pub listings: Semaphore,
     /// The client port that was bound, 0 for none.
@@ -120,6 +123,7 @@ impl Shared {
             next_connection: AtomicU64::new((wall_ms().unsigned_abs()) << 20 | 1),
             ensemble: RwLock::default(),
             proposals: Proposals::default(),
+            quota_refusals: QuotaRefusals::default(),
             listings: Semaphore::new(LISTINGS_MAX),
             bound_port: AtomicU16::new(0),
             bound_secure_port: AtomicU16::new(0),

@@ -144,6 +144,8 @@ class Session:
         found = sh.says("session_info", "state=CONNECTED", "sessionid=")
         session = re.search("sessionid=(0x[0-9a-f]+)", found)[1]
         eventually(lambda: session in sh.run(f"ephemeral_endpoint /s/e {HOSTS}"), "the owner of the ephemeral")
+        address = r"127\.0\.0\.1:\d+ +127\.0\.0\.1:\d+"
+        sh.says(f"session_endpoint {session} {HOSTS}", address)
         sh.says("conf get", "chkzk")
         sh.says("time 'ls /s'", "Took")
         sh.silent("loop 2 0 'sync /s'")

@@ -23,6 +23,7 @@ mod tls_tests;
 
 use std::path::{Path, PathBuf};
 
+use quenda_frontend::EnsembleNames;
 use quenda_tree::ensemble::Server;
 use quenda_tree::identity::DigestAlgorithm;
 
@@ -90,6 +91,9 @@ pub struct ServerConfig {
     /// Schemes of which a client must prove an identity of one before it may do anything, each with a provider; empty
     /// to demand none. `enforce.auth.enabled`, `enforce.auth.schemes`.
     pub enforce_auth_schemes: Vec<String>,
+    /// By which names clients may call this ensemble; `None` if the scheme is not there. `ensembleAuthName` with
+    /// `authProvider.*`.
+    pub ensemble_names: Option<EnsembleNames>,
     /// TLS for clients; `None` if no client port speaks it.
     pub tls: Option<TlsSettings>,
     /// Whether the scheme x509 is there. By `tls`, or `authProvider.*`.

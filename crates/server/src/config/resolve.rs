@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use quenda_frontend::EnsembleNames;
 use quenda_tree::ensemble::Server;
 use quenda_tree::identity::DigestAlgorithm;
 
@@ -13,13 +14,15 @@ use super::{keys, members, sasl, tls};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 4] = ["digest", "ip", "sasl", "x509"];
-/// What ZooKeeper calls the providers of those schemes.
-const PROVIDERS: [&str; 4] = [
+/// What ZooKeeper calls the providers of those schemes, and of the one by which a client says which ensemble it means.
+const PROVIDERS: [&str; 5] = [
     sasl::PROVIDER,
+    ENSEMBLE_PROVIDER,
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider",
     "org.apache.zookeeper.server.auth.IPAuthenticationProvider",
     tls::X509_PROVIDER,
 ];
+const ENSEMBLE_PROVIDER: &str = "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider";
 const SASL: &str = "sasl";
 /// The greatest number a Java `int` holds.
 const GREATEST_NUMBER: i64 = i32::MAX as i64;
@@ -105,6 +108,7 @@ pub(super) fn resolve(
         )?,
         sessionless_timeout_ms: reader.loose("nio.sessionlessCnxnTimeout", 1, GREATEST_NUMBER)?,
         enforce_auth_schemes: reader.enforced_schemes(&sasl, x509_enabled)?,
+        ensemble_names: reader.ensemble_names(),
         sasl,
         tls,
         x509_enabled,
@@ -259,12 +263,18 @@ impl Reader<'_> {
         Ok(if enabled { schemes } else { Vec::new() })
     }
 
+    fn ensemble_names(&self) -> Option<EnsembleNames> {
+        let mut providers = self.settings.family("authProvider.");
+        let is_provided = providers.any(|(_, class)| class == ENSEMBLE_PROVIDER);
+        is_provided.then(|| EnsembleNames::from_setting(self.settings.get("ensembleAuthName")))
+    }
+
     fn digest_algorithm(&self) -> Result<DigestAlgorithm, ConfigError> {
         const KEY: &str = "DigestAuthenticationProvider.digestAlg";
         let name = self.settings.get_or_default(KEY);
         DigestAlgorithm::from_name(name).ok_or_else(|| {
             ConfigError::invalid(format!(
-                "{KEY}={name} is not supported: SHA1, SHA-224, SHA-256, SHA-384 and SHA-512 are"
+                "{KEY}={name} is not supported: SHA1, SHA-2 (as in SHA-256) and SHA-3 (as in SHA3-256) are"
             ))
         })
     }

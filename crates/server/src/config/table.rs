@@ -210,16 +210,16 @@ const FEATURES: &[Key] = &[
 
 #[rustfmt::skip]
 const ACCESS: &[Key] = &[
-    Key::new(Mapped, Property, "authProvider.*", "", "digest, ip, sasl where there are users and x509 where there is TLS are built in; any other class gives a warning"),
+    Key::new(Mapped, Property, "authProvider.*", "", "digest, ip, sasl where there are users and x509 where there is TLS are built in; `org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider` gives the scheme ensemble; any other class gives a warning"),
     Key::new(Honoured, Property, "DigestAuthenticationProvider.enabled", "true", "`false` takes the digest scheme away"),
     Key::new(Honoured, Property, "DigestAuthenticationProvider.superDigest", "", "`super:` and the base64 of the SHA-1 of `super:password`: who proves it may do everything"),
-    Key::new(Honoured, Property, "DigestAuthenticationProvider.digestAlg", "SHA1", "hash of the digest scheme: SHA1, SHA-224, SHA-256, SHA-384 or SHA-512; existing access lists have the old one"),
+    Key::new(Honoured, Property, "DigestAuthenticationProvider.digestAlg", "SHA1", "hash of the digest scheme: `SHA1`, SHA-2 (as in `SHA-256`) or SHA-3 (as in `SHA3-256`), the same on every member; existing access lists have the old one"),
     Key::new(Accepted, Property, "IPAuthenticationProvider.usexforwardedfor", "false", NO_HTTP),
     Key::new(Honoured, Property, "X509AuthenticationProvider.superUser", "", "subject, as `whoami` shows it, of the certificate whose owner may do everything"),
     Key::new(Honoured, Property, "superUser", "", "a SASL user who may do everything"),
     Key::new(Honoured, Property, "superUser.*", "", "further ones"),
     Key::new(Honoured, Property, "SASLAuthenticationProvider.superPassword", "", "password of the SASL user `super`, who must be in the file of users too"),
-    Key::new(Warned, Property, "ensembleAuthName", "", "the ensemble scheme is not there"),
+    Key::new(Honoured, Property, "ensembleAuthName", "", "names of this ensemble, with commas between, for the scheme ensemble: a client that names another one is let go; unset, every name passes"),
     Key::new(Honoured, Property, "sessionRequireClientSASLAuth", "false", "`true` demands that a client authenticates by SASL; stands for the next two, which then do not count"),
     Key::new(Honoured, Property, "enforce.auth.enabled", "false", "`true` demands that a client proves an identity"),
     Key::new(Honoured, Property, "enforce.auth.schemes", "", "schemes of which one is demanded, with commas between"),

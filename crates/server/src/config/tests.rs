@@ -102,6 +102,7 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         container_max_never_used_ms: 300_000,
         sessionless_timeout_ms: 10_000,
         enforce_auth_schemes: Vec::new(),
+        ensemble_names: None,
         tls: None,
         x509_enabled: false,
         x509_super_user: None,
@@ -174,6 +175,7 @@ fn every_honoured_key_arrives() {
         container_max_never_used_ms: 0,
         sessionless_timeout_ms: 14,
         enforce_auth_schemes: vec!["ip".to_owned()],
+        ensemble_names: None,
         tls: None,
         x509_enabled: false,
         x509_super_user: None,
@@ -243,7 +245,7 @@ fn what_would_change_data_in_silence_is_refused() {
     assert!(
         Case::with("DigestAuthenticationProvider.digestAlg=MD5")
             .refusal()
-            .contains("SHA-256, SHA-384 and SHA-512 are")
+            .contains("SHA1, SHA-2 (as in SHA-256) and SHA-3 (as in SHA3-256) are")
     );
     Case::with("DigestAuthenticationProvider.digestAlg=SHA1\nelectionAlg=3").config();
 }
@@ -292,6 +294,21 @@ fn keys_without_effect_are_named_by_weight() {
         (Level::Info, "ssl.quorum.keyStore.location"),
     ];
     assert_eq!(seen, expected.map(|(level, name)| (level, name.to_owned())));
+}
+
+#[test]
+fn names_of_the_ensemble_need_their_provider() {
+    let names = |text: &str| Case::with(text).config().ensemble_names;
+    let provider =
+        "authProvider.1=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider\n";
+    let two = EnsembleNames::OneOf(vec!["a".to_owned(), "b".to_owned()]);
+    assert_eq!(names("ensembleAuthName=a"), None);
+    assert_eq!(names(provider), Some(EnsembleNames::Any));
+    assert_eq!(
+        names(&format!("{provider}ensembleAuthName=a, b")),
+        Some(two)
+    );
+    assert_eq!(Case::with(provider).remarks(), []);
 }
 
 #[test]

@@ -78,6 +78,10 @@ impl Connections for Delivery<'_> {
         }
     }
 
+    fn over_quota(&mut self, path: &str) {
+        self.shared.quota_refusals.note(path);
+    }
+
     fn session_closed(&mut self, session: i64, expired: bool) {
         if expired {
             self.expired.push(session);

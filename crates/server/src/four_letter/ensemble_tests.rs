@@ -184,6 +184,12 @@ macro_rules! golden {
     };
 }
 
+/// `dump` up to its connections, which are as a single server shows them.
+fn without_connections(answer: &str) -> &str {
+    let end = answer.find("Connections Sets");
+    &answer[..end.unwrap_or(answer.len())]
+}
+
 #[test]
 fn answers_of_members_equal_those_of_genuine_ones() {
     let goldens = [
@@ -203,7 +209,8 @@ fn answers_of_members_equal_those_of_genuine_ones() {
         (Mode::ReadOnly, Word::Conf, golden!("readonly_conf")),
     ];
     for (mode, word, golden) in goldens {
-        assert_eq!(Placed::new(mode).ask(word), golden, "{mode:?} {word:?}");
+        let answer = Placed::new(mode).ask(word);
+        assert_eq!(without_connections(&answer), golden, "{mode:?} {word:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The answer to `mntr`: a line for each metric.
 //!
 //! Invariant: every line is `zk_name`, a tab and a value without blanks (but `zk_version`, whose first part has none);
-//! names are letters, digits and underscores. One line of another form makes Telegraf drop the whole answer.
+//! names are letters, digits and underscores, with dashes and dots in those that clients have given. One line of another form makes Telegraf drop the whole answer.
 
 use super::java;
 use super::source::{Ensemble, Leading, Mode, Process, Source, State, Traffic};
@@ -82,7 +82,7 @@ impl Metrics {
     fn line(&mut self, name: &str, value: &str) {
         debug_assert!(
             name.bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'),
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)),
             "{name} is no metric name that collectors accept",
         );
         self.text.push_str("zk_");

