@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use quenda_proto::acl::{DIGEST, IP, SASL, SUPER, X509};
+use quenda_proto::acl::{DIGEST, ENSEMBLE, IP, SASL, SUPER, X509};
 use quenda_proto::frame::{self, OpenFrame};
 use quenda_proto::records::{AuthPacket, GetSaslRequest, SetSaslResponse};
 use quenda_proto::{Decode, Encode, ErrorCode, Reader};
@@ -54,7 +54,12 @@ impl Connection {
             self.close(CloseReason::AuthPacket);
             return;
         };
-        let accepted = match self.prove(packet.scheme.as_deref(), packet.auth) {
+        let scheme = packet.scheme.as_deref();
+        if scheme == Some(ENSEMBLE) && self.is_other_ensemble(packet.auth) {
+            self.close(CloseReason::OtherEnsemble);
+            return;
+        }
+        let accepted = match self.prove(scheme, packet.auth) {
             Some(proved) => self.add_identities(proved),
             None => false,
         };
@@ -85,8 +90,14 @@ impl Connection {
                 let subject = self.identities.iter().find(|one| &*one.scheme == X509)?;
                 Some(vec![subject.clone()])
             }
+            ENSEMBLE if self.settings.ensemble_names.is_some() => Some(Vec::new()),
             _ => None,
         }
+    }
+
+    fn is_other_ensemble(&self, said: Option<&[u8]>) -> bool {
+        let names = self.settings.ensemble_names.as_ref();
+        names.is_some_and(|names| !names.include(said.unwrap_or_default()))
     }
 
     fn is_super_digest(&self, id: &str) -> bool {

@@ -127,6 +127,9 @@ pub enum CloseReason {
     /// Authentication failed; the reply says so.
     #[error("authentication failed")]
     AuthFailed,
+    /// The client means another ensemble. Without a reply, so that it tries another server.
+    #[error("the client means another ensemble")]
+    OtherEnsemble,
     /// Authentication by SASL failed; the reply says so, but for [`SaslRefusal::Broken`].
     #[error("authentication by SASL failed: {0}")]
     Sasl(SaslRefusal),

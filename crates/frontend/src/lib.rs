@@ -8,6 +8,7 @@
 
 mod auth;
 mod connection;
+mod ensemble_names;
 mod estimate;
 mod fired;
 mod handshake;
@@ -30,6 +31,7 @@ mod world;
 mod writes;
 
 pub use connection::{CloseReason, Connection, Pause, Received};
+pub use ensemble_names::EnsembleNames;
 pub use fired::{Fired, FiredEvent};
 pub use limits::Limits;
 pub use sasl::{NONCE_BYTES, Password, SaslRefusal, SaslUsers};

@@ -4,6 +4,7 @@ use quenda_proto::acl::SASL;
 use quenda_tree::command::Switches;
 use quenda_tree::identity::DigestAlgorithm;
 
+use crate::ensemble_names::EnsembleNames;
 use crate::limits::Limits;
 
 /// Settings that all connections of a member share.
@@ -32,6 +33,8 @@ pub struct Settings {
     /// Whether a connection goes on, as nobody, when its authentication by SASL failed
     /// (`allowSaslFailedClients`); not if SASL is required. Default false.
     pub allow_sasl_failed_clients: bool,
+    /// By which names clients may call this ensemble (`ensembleAuthName`), if the scheme `ensemble` exists. Default none.
+    pub ensemble_names: Option<EnsembleNames>,
     /// Schemes of which a connection needs one before it may do anything (`enforce.auth.schemes`);
     /// empty to ask for none. Default empty.
     pub enforce_auth: Vec<String>,
@@ -64,6 +67,7 @@ impl Default for Settings {
             sasl_enabled: false,
             sasl_super_users: Vec::new(),
             allow_sasl_failed_clients: false,
+            ensemble_names: None,
             enforce_auth: Vec::new(),
             skip_acl: false,
             enforce_quota: false,

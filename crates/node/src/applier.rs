@@ -14,6 +14,8 @@ pub trait Connections {
     fn deliver(&mut self, tree: &Tree, changes: &Changes);
     /// Answers the oldest command in flight of a connection of this member.
     fn complete(&mut self, tree: &Tree, connection: ConnectionId, applied: &Applied, body: &[u8]);
+    /// A write of a client of this member was refused, as this znode would have gone over a hard quota.
+    fn over_quota(&mut self, path: &str);
     /// A session has ended; its connection, if it still has one here, is to be closed.
     /// `expired`: by its timeout, not by the client.
     fn session_closed(&mut self, session: i64, expired: bool);
@@ -153,6 +155,9 @@ impl Applier {
         let origin = command.origin();
         if origin.member == self.member && origin.connection != 0 {
             effects.own.push(origin.connection);
+            if let Some(path) = self.changes.over_quota() {
+                connections.over_quota(path);
+            }
             let connection = ConnectionId(origin.connection);
             connections.complete(tree, connection, &applied, &self.reply);
         }

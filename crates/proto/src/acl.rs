@@ -30,5 +30,7 @@ pub const IP: &str = "ip";
 pub const SASL: &str = "sasl";
 /// Subject of a certificate that the peer has proved to be its own.
 pub const X509: &str = "x509";
+/// Name of the ensemble that a client means; proves nothing and is never part of a list.
+pub const ENSEMBLE: &str = "ensemble";
 /// Passes every check; never part of a list.
 pub const SUPER: &str = "super";

@@ -44,6 +44,7 @@ struct Item {
 pub struct Changes {
     paths: String,
     items: Vec<Item>,
+    over_quota: Option<Box<str>>,
 }
 
 impl Changes {
@@ -73,10 +74,20 @@ impl Changes {
         self.items.is_empty()
     }
 
+    /// The znode that a write was refused for, as it would have gone over a hard quota.
+    pub fn over_quota(&self) -> Option<&str> {
+        self.over_quota.as_deref()
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.paths.clear();
         self.items.clear();
+        self.over_quota = None;
+    }
+
+    pub(crate) fn refused_by_quota(&mut self, path: &str) {
+        self.over_quota = Some(path.into());
     }
 
     pub(crate) fn push(&mut self, change: Change<'_>) {
@@ -92,7 +103,7 @@ impl Changes {
         });
     }
 
-    /// Forgets all but the first `len` changes.
+    /// Forgets all but the first `len` changes. A write that was refused stays refused.
     pub(crate) fn truncate(&mut self, len: usize) {
         if let Some(item) = self.items.get(len) {
             self.paths.truncate(item.start);

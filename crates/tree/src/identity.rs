@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use quenda_proto::acl::{AUTH, DIGEST, IP, SUPER, WORLD};
 use quenda_proto::jute::text_from_utf8;
 use sha1::{Digest, Sha1};
-use sha2::{Sha224, Sha256, Sha384, Sha512};
+use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
+use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 
 /// Who somebody is, under which scheme that was proved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,6 +51,18 @@ pub enum DigestAlgorithm {
     Sha384,
     /// SHA-512.
     Sha512,
+    /// SHA-512 cut to 224 bits.
+    Sha512To224,
+    /// SHA-512 cut to 256 bits.
+    Sha512To256,
+    /// SHA3-224.
+    Sha3To224,
+    /// SHA3-256.
+    Sha3To256,
+    /// SHA3-384.
+    Sha3To384,
+    /// SHA3-512.
+    Sha3To512,
 }
 
 impl DigestAlgorithm {
@@ -61,6 +74,12 @@ impl DigestAlgorithm {
             "SHA-256" | "SHA256" => Some(DigestAlgorithm::Sha256),
             "SHA-384" | "SHA384" => Some(DigestAlgorithm::Sha384),
             "SHA-512" | "SHA512" => Some(DigestAlgorithm::Sha512),
+            "SHA-512/224" | "SHA512/224" => Some(DigestAlgorithm::Sha512To224),
+            "SHA-512/256" | "SHA512/256" => Some(DigestAlgorithm::Sha512To256),
+            "SHA3-224" => Some(DigestAlgorithm::Sha3To224),
+            "SHA3-256" => Some(DigestAlgorithm::Sha3To256),
+            "SHA3-384" => Some(DigestAlgorithm::Sha3To384),
+            "SHA3-512" => Some(DigestAlgorithm::Sha3To512),
             _ => None,
         }
     }
@@ -72,6 +91,12 @@ impl DigestAlgorithm {
             DigestAlgorithm::Sha256 => Sha256::digest(text).to_vec(),
             DigestAlgorithm::Sha384 => Sha384::digest(text).to_vec(),
             DigestAlgorithm::Sha512 => Sha512::digest(text).to_vec(),
+            DigestAlgorithm::Sha512To224 => Sha512_224::digest(text).to_vec(),
+            DigestAlgorithm::Sha512To256 => Sha512_256::digest(text).to_vec(),
+            DigestAlgorithm::Sha3To224 => Sha3_224::digest(text).to_vec(),
+            DigestAlgorithm::Sha3To256 => Sha3_256::digest(text).to_vec(),
+            DigestAlgorithm::Sha3To384 => Sha3_384::digest(text).to_vec(),
+            DigestAlgorithm::Sha3To512 => Sha3_512::digest(text).to_vec(),
         }
     }
 }
@@ -110,22 +135,41 @@ mod tests {
         }
     }
 
-    /// As `openssl` hashes the credential `a:b`.
+    /// As Java 17 hashes the credential `a:b`.
     #[test]
     fn other_algorithms_by_their_names_in_java() {
-        for (name, id) in [
-            ("sha", "a:3OptnM09ILoVSfbZtd3mB0IViII="),
-            ("SHA-256", "a:Z4OjHqv2jMwGYPk1wIJigr3SJB86gKny0Q1Zrqnrtdg="),
+        for (name, hash) in [
+            ("sha", "3OptnM09ILoVSfbZtd3mB0IViII="),
+            ("SHA-224", "NO5ox74+wWKYdzIKr5itkCWCbJdqfZxBpaBhqg=="),
+            ("SHA-256", "Z4OjHqv2jMwGYPk1wIJigr3SJB86gKny0Q1Zrqnrtdg="),
+            (
+                "SHA-384",
+                "M/NiZn7HTqhVZ8t77kPIHIPTVGoTvNRnilTr5ieaJY334TdVUc5jsR1iIyM0tnOD",
+            ),
+            (
+                "sha-512",
+                "mdoaJYs51sQ7xY1yh5/CxU2MLd6OyA+mb0neO06R7P3yavbdaDJ9XFm/4RaKEBLXUxeYO/0qTS5uXf3tYf0Smw==",
+            ),
+            ("SHA-512/224", "8b/dvq349B+GhaRmjmmEuURLjeEv8qp/LLJLww=="),
+            ("SHA512/256", "OZzjuYX0pZ3N7Wm6zdI/j+Of9drLfO2EMf9IylYc9kQ="),
+            ("SHA3-224", "xUG45FovgCHfY6uJPFHPSB/BTsoY27AAOeVvgg=="),
+            ("sha3-256", "ejvga8z66+WtMLJrmlP4mB2ikyi0ZnEdX7dJ2QqhVbg="),
+            (
+                "SHA3-384",
+                "XCsbsbQ8VMzkEzd3pfBut1KO09iPMOdqmY+VjSDBbQ2U6jtPU5iTtajvXRaQYUgK",
+            ),
+            (
+                "SHA3-512",
+                "+iQ01vZsS/KKa3tYbcDQCiSvKFghApgRg4c0xnxZ04YdCCoLNpe8Cd6ADfwYSBvLIcDub+4ghTFvLGxjcX0IgQ==",
+            ),
         ] {
             let algorithm = DigestAlgorithm::from_name(name).expect("an algorithm");
-            assert_eq!(&*digest_identity(algorithm, b"a:b").id, id, "{name}");
-        }
-        for (name, length) in [("SHA-224", 40), ("SHA-384", 64), ("sha-512", 88)] {
-            let algorithm = DigestAlgorithm::from_name(name).expect("an algorithm");
             let id = digest_identity(algorithm, b"a:b").id;
-            assert_eq!(id.len(), "a:".len() + length, "{name}");
+            assert_eq!(*id, format!("a:{hash}"), "{name}");
         }
-        assert_eq!(DigestAlgorithm::from_name("MD5"), None);
+        for name in ["MD5", "SHA3256", "SHA3_256"] {
+            assert_eq!(DigestAlgorithm::from_name(name), None, "{name}");
+        }
     }
 
     /// As `new KerberosName` of ZooKeeper 3.9.5 judges them.

@@ -52,7 +52,7 @@ impl Tree {
     /// Refuses a change that goes over a hard limit, if the request's member enforces them.
     pub(crate) fn check_quota(
         &self,
-        tx: &Transaction<'_>,
+        tx: &mut Transaction<'_>,
         path: &str,
         count: i64,
         bytes: i64,
@@ -71,6 +71,9 @@ impl Tree {
             let over_bytes = is_over(bytes, totals.bytes, limits.bytes_hard);
             (over_count || over_bytes).then_some(ErrorCode::QuotaExceeded)
         });
+        if verdict.is_some() {
+            tx.changes.refused_by_quota(path);
+        }
         verdict.map_or(Ok(()), Err)
     }
 

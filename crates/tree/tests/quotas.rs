@@ -112,6 +112,22 @@ fn hard_limits_refuse_if_enforced() {
 }
 
 #[test]
+fn a_refusal_names_the_znode() {
+    let mut member = with_quota("count=-1,bytes=-1=;countHardLimit=3");
+    let strict = me().enforcing_quotas();
+    let two = Multi::new().create("/q/a", 0).create("/q/b", 2);
+    let outcome = member.multi(&strict, &two);
+    assert_eq!(outcome.over_quota.as_deref(), Some("/q/b0000000002"));
+    let outcome = member.send(&strict, Op::Create, &create("/q/c", None, 0));
+    assert_eq!(
+        (outcome.code, outcome.over_quota.as_deref()),
+        (ErrorCode::Ok, None)
+    );
+    let outcome = member.send(&strict, Op::Create, &create("/q/d", None, 0));
+    assert_eq!(outcome.over_quota.as_deref(), Some("/q/d"));
+}
+
+#[test]
 fn soft_limits_refuse_nothing() {
     let mut member = with_quota("count=1,bytes=1");
     let strict = me().enforcing_quotas();

@@ -128,6 +128,7 @@ pub struct Record {
     pub closed: Vec<(i64, bool)>,
     pub moved: Vec<i64>,
     pub changes: usize,
+    pub over_quota: Vec<String>,
 }
 
 impl Connections for Record {
@@ -141,6 +142,10 @@ impl Connections for Record {
             zxid: applied.zxid,
             code: applied.code,
         });
+    }
+
+    fn over_quota(&mut self, path: &str) {
+        self.over_quota.push(path.to_owned());
     }
 
     fn session_closed(&mut self, session: i64, expired: bool) {

@@ -33,6 +33,7 @@ pub struct Outcome {
     pub session: SessionEffect,
     pub body: Vec<u8>,
     pub changes: Vec<Seen>,
+    pub over_quota: Option<String>,
 }
 
 /// A change with its lists spelled out.
@@ -271,6 +272,7 @@ pub fn apply(tree: &mut Tree, stamp: Stamp, command: &Command<'_>) -> Outcome {
         session,
         body: reply.to_vec(),
         changes: seen.collect(),
+        over_quota: changes.over_quota().map(str::to_owned),
     }
 }
 

@@ -76,6 +76,7 @@ struct Context<'a> {
     identities: &'a [Identity],
     switches: Switches,
     changes: Vec<Seen>,
+    over_quota: Option<String>,
 }
 
 struct New<'a> {
@@ -290,6 +291,7 @@ impl Naive {
             identities,
             switches,
             changes: Vec::new(),
+            over_quota: None,
         }
     }
 
@@ -367,6 +369,7 @@ impl Naive {
             identities: &[],
             switches: Switches::default(),
             changes: Vec::new(),
+            over_quota: None,
         }
     }
 
@@ -379,6 +382,7 @@ impl Naive {
             identities: &request.identities,
             switches: request.switches,
             changes: Vec::new(),
+            over_quota: None,
         };
         let op = Op::from_code(request.op).expect("the generator sends known operations");
         if op == Op::CloseSession {
@@ -761,7 +765,7 @@ impl Naive {
 
     fn check_quota(
         &self,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
         path: &str,
         count: i64,
         bytes: i64,
@@ -784,6 +788,7 @@ impl Naive {
             let limit = *limits.get(hard).unwrap_or(&-1);
             let now = *stats.get(key).unwrap_or(&-1);
             if by != 0 && limit > -1 && now + by > limit {
+                context.over_quota = Some(path.to_string());
                 return Err(ErrorCode::QuotaExceeded);
             }
         }
@@ -1034,12 +1039,14 @@ fn outcome(zxid: i64, code: ErrorCode, session: SessionEffect) -> Outcome {
         session,
         body: Vec::new(),
         changes: Vec::new(),
+        over_quota: None,
     }
 }
 
 fn finish(context: Context<'_>, code: ErrorCode, session: SessionEffect) -> Outcome {
     Outcome {
         changes: context.changes,
+        over_quota: context.over_quota,
         ..outcome(context.zxid, code, session)
     }
 }
