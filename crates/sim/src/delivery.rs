@@ -107,6 +107,8 @@ impl Connections for Delivery<'_> {
         }
     }
 
+    fn over_quota(&mut self, _: &str) {}
+
     fn session_closed(&mut self, session: i64, expired: bool) {
         if self.is_new {
             self.closed.push(session);
