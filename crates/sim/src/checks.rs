@@ -86,6 +86,8 @@ pub struct Checks {
     newest_zxid: i64,
     /// Changes of each znode, as the first member to apply them made them.
     changes: BTreeMap<String, Vec<(i64, ChangeKind)>>,
+    /// All of them, in the order of the log.
+    log: Vec<(i64, String, ChangeKind)>,
     /// zxids of creates and deletes of children, by parent.
     children: BTreeMap<String, Vec<i64>>,
     /// Where a value was written, and by which transaction.
@@ -145,6 +147,7 @@ impl Checks {
             }
             let list = self.changes.entry(change.path.into()).or_default();
             list.push((zxid, change.kind));
+            self.log.push((zxid, change.path.into(), change.kind));
             if change.kind != ChangeKind::DataChanged {
                 let parent = quenda_proto::path::parent(change.path);
                 self.children.entry(parent.into()).or_default().push(zxid);
@@ -362,6 +365,16 @@ impl Checks {
                 "{who}: told that {path} is {kind:?} by zxid {zxid:#x}, which nobody applied"
             ));
         }
+    }
+
+    /// How many changes the log has up to a zxid.
+    pub fn count_of_changes(&self, zxid: i64) -> usize {
+        self.log.partition_point(|(at, _, _)| *at <= zxid)
+    }
+
+    /// The changes of the log behind the first so many.
+    pub fn changes_behind(&self, count: usize) -> &[(i64, String, ChangeKind)] {
+        &self.log[count..]
     }
 
     /// The newest change of a znode up to a zxid.

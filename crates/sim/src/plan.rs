@@ -283,6 +283,7 @@ impl Plan {
             linearizable: self.linearizable,
             is_reader: !is_admin && rng.percent(20),
             is_admin,
+            watches_below: *rng.pick(&[None, None, Some("/"), Some("/r1"), Some("/l")]),
         }
     }
 }

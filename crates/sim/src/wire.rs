@@ -2,12 +2,13 @@
 
 use bytes::{BufMut, BytesMut};
 use quenda_proto::connect::Handshake;
+use quenda_proto::event::ADD_WATCH_PERSISTENT_RECURSIVE;
 use quenda_proto::frame::{self, OpenFrame};
 use quenda_proto::multi;
 use quenda_proto::records::{
-    Acl, CheckVersionRequest, ConnectRequest, ConnectResponse, CreateRequest, DeleteRequest,
-    ExistsRequest, GetChildrenRequest, GetDataRequest, Id, ReconfigRequest, ReplyHeader,
-    RequestHeader, SetDataRequest, SetWatches, SyncRequest,
+    Acl, AddWatchRequest, CheckVersionRequest, ConnectRequest, ConnectResponse, CreateRequest,
+    DeleteRequest, ExistsRequest, GetChildrenRequest, GetDataRequest, Id, ReconfigRequest,
+    ReplyHeader, RequestHeader, SetDataRequest, SetWatches, SetWatches2, SyncRequest,
 };
 use quenda_proto::{Decode, Encode, Op, Reader, XID_PING, XID_SET_WATCHES};
 
@@ -198,23 +199,49 @@ pub fn reconfig(out: &mut BytesMut, xid: i32, wanted: &Reconfiguration) {
     request(out, xid, Op::Reconfig, &record);
 }
 
-/// setWatches.
-pub fn set_watches(
-    out: &mut BytesMut,
-    seen: i64,
-    data: &[String],
-    exist: &[String],
-    child: &[String],
-) {
-    let list =
-        |paths: &[String]| Some(paths.iter().map(|path| Some(path.clone().into())).collect());
-    let record = SetWatches {
-        relative_zxid: seen,
-        data_watches: list(data),
-        exist_watches: list(exist),
-        child_watches: list(child),
+/// addWatch, of a recursive one.
+pub fn add_recursive_watch(out: &mut BytesMut, xid: i32, path: &str) {
+    let record = AddWatchRequest {
+        path: Some(path.into()),
+        mode: ADD_WATCH_PERSISTENT_RECURSIVE,
     };
-    request(out, XID_SET_WATCHES, Op::SetWatches, &record);
+    request(out, xid, Op::AddWatch, &record);
+}
+
+/// The watches that a client wants to have again.
+#[derive(Debug, Default)]
+pub struct WatchLists {
+    /// For changes of data.
+    pub data: Vec<String>,
+    /// For creates.
+    pub exist: Vec<String>,
+    /// For changes of the children.
+    pub child: Vec<String>,
+    /// Persistent ones for everything below.
+    pub recursive: Vec<String>,
+}
+
+/// setWatches, or setWatches2 if there are persistent ones.
+pub fn set_watches(out: &mut BytesMut, seen: i64, lists: WatchLists) {
+    let list = |paths: Vec<String>| Some(paths.into_iter().map(|path| Some(path.into())).collect());
+    if lists.recursive.is_empty() {
+        let record = SetWatches {
+            relative_zxid: seen,
+            data_watches: list(lists.data),
+            exist_watches: list(lists.exist),
+            child_watches: list(lists.child),
+        };
+        return request(out, XID_SET_WATCHES, Op::SetWatches, &record);
+    }
+    let record = SetWatches2 {
+        relative_zxid: seen,
+        data_watches: list(lists.data),
+        exist_watches: list(lists.exist),
+        child_watches: list(lists.child),
+        persistent_watches: Some(Vec::new()),
+        persistent_recursive_watches: list(lists.recursive),
+    };
+    request(out, XID_SET_WATCHES, Op::SetWatches2, &record);
 }
 
 /// Takes the next whole frame out of what has arrived.

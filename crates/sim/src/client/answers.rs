@@ -9,11 +9,12 @@ use quenda_proto::records::{
 use quenda_proto::{XID_EVENT, XID_SET_WATCHES};
 use quenda_tree::ChangeKind;
 
+use super::recursive::RecursiveWatch;
 use super::{Client, Intent, Kind, Phase, Sent, WatchKind, lose};
 use crate::checks::{self, Checks};
 use crate::linear::{Action, Outcome};
 use crate::schedule::Micros;
-use crate::wire::{self, Part};
+use crate::wire::{self, Part, WatchLists};
 
 impl Client {
     /// Bytes have come; what it answers at once is appended to `out`.
@@ -68,9 +69,9 @@ impl Client {
         let mut out = BytesMut::new();
         if is_new {
             self.life += 1;
-            self.watches.clear();
+            self.forget_watches();
         }
-        self.resyncing = !self.watches.is_empty();
+        self.resyncing = self.has_watches();
         if self.resyncing {
             self.set_watches_again(checks, &mut out);
         }
@@ -105,12 +106,14 @@ impl Client {
             let watches = self.watches.keys().filter(|(found, _)| *found == kind);
             watches.map(|(_, path)| path.clone()).collect::<Vec<_>>()
         };
-        let (data, exist, child) = (
-            of(WatchKind::Data),
-            of(WatchKind::Exist),
-            of(WatchKind::Child),
-        );
-        wire::set_watches(out, self.last_zxid, &data, &exist, &child);
+        let recursive = self.recursive.iter();
+        let lists = WatchLists {
+            data: of(WatchKind::Data),
+            exist: of(WatchKind::Exist),
+            child: of(WatchKind::Child),
+            recursive: recursive.map(|watch| watch.path().into()).collect(),
+        };
+        wire::set_watches(out, self.last_zxid, lists);
         self.push(checks, XID_SET_WATCHES, Kind::SetWatches, None);
     }
 
@@ -176,6 +179,37 @@ impl Client {
                 return checks.fail(text);
             }
         }
+        if let Some(watch) = &self.recursive
+            && let Some(missed) = watch.missed(zxid, checks)
+        {
+            checks.fail(format!(
+                "{}: a reply shows zxid {zxid:#x}, but the recursive watch on {} has not told of {missed:x?}",
+                self.who(),
+                watch.path()
+            ));
+        }
+    }
+
+    /// The watches that setWatches has left, as of the zxid of its reply: nothing has happened to them
+    /// that it had to tell.
+    fn check_watches_left(&self, zxid: i64, checks: &mut Checks) {
+        for ((kind, path), since) in &self.watches {
+            let missed = match kind {
+                WatchKind::Data => checks.change_between(path, *since, zxid).map(|(at, _)| at),
+                WatchKind::Child => checks.child_change_between(path, *since, zxid),
+                // It only looks whether the znode is there.
+                WatchKind::Exist => checks.change_at(path, zxid).and_then(|(at, made)| {
+                    (made != ChangeKind::Deleted && at > *since).then_some(at)
+                }),
+            };
+            if let Some(missed) = missed {
+                let text = format!(
+                    "{}: set again at zxid {zxid:#x}, the {kind:?} watch on {path} of {since:#x} has not told of {missed:#x}",
+                    self.who()
+                );
+                return checks.fail(text);
+            }
+        }
     }
 
     pub(super) fn take_event(&mut self, zxid: i64, body: &[u8], checks: &mut Checks) {
@@ -201,7 +235,7 @@ impl Client {
             }
             EventType::NodeDeleted => &[WatchKind::Data, WatchKind::Exist, WatchKind::Child],
         };
-        let mut expected = false;
+        let mut expected = self.take_recursive(zxid, &path, kind, checks);
         for kind in kinds {
             let Some(since) = self.watches.remove(&(*kind, path.clone())) else {
                 continue;
@@ -228,6 +262,32 @@ impl Client {
                 "{}: {kind:?} of {path} (zxid {zxid:#x}) comes without a watch",
                 self.who()
             ));
+        }
+    }
+
+    /// Whether the recursive watch has to do with an event; what setWatches makes up is none of its.
+    fn take_recursive(
+        &mut self,
+        zxid: i64,
+        path: &str,
+        kind: EventType,
+        checks: &mut Checks,
+    ) -> bool {
+        let who = self.who();
+        let change = match kind {
+            EventType::NodeCreated => ChangeKind::Created,
+            EventType::NodeDeleted => ChangeKind::Deleted,
+            EventType::NodeDataChanged => ChangeKind::DataChanged,
+            EventType::NodeChildrenChanged => return false,
+        };
+        match &mut self.recursive {
+            Some(watch) if zxid != -1 && watch.covers(path) => {
+                if let Err(text) = watch.take(&(zxid, path.into(), change), checks) {
+                    checks.fail(format!("{who}: {text}"));
+                }
+                true
+            }
+            _ => false,
         }
     }
 
@@ -413,12 +473,28 @@ impl Client {
                 checks.counters.reconfigs += u64::from(code == 0);
             }
             Kind::SetWatches => {
+                if code != 0 {
+                    checks.fail(format!("{who}: setWatches gives {code}"));
+                }
                 self.resyncing = false;
+                self.check_watches_left(zxid, checks);
                 for since in self.watches.values_mut() {
                     *since = zxid;
                 }
+                if let Some(watch) = &mut self.recursive {
+                    watch.set(zxid, checks);
+                }
+            }
+            Kind::AddWatch => {
                 if code != 0 {
-                    checks.fail(format!("{who}: setWatches gives {code}"));
+                    checks.fail(format!("{who}: addWatch gives {code}"));
+                }
+                let path = self.habits.watches_below;
+                if let (None, Some(path)) = (&self.recursive, path) {
+                    self.recursive = Some(RecursiveWatch::new(path));
+                }
+                if let Some(watch) = &mut self.recursive {
+                    watch.set(zxid, checks);
                 }
             }
             Kind::Sync | Kind::Ping => {

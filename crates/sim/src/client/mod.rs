@@ -2,11 +2,13 @@
 //! work, and holds what it is told against [`Checks`].
 
 mod answers;
+mod recursive;
 mod requests;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::BytesMut;
+use recursive::RecursiveWatch;
 
 use crate::checks::Checks;
 use crate::linear::{Action, Outcome};
@@ -81,6 +83,7 @@ enum Kind {
         parts: Vec<Part>,
     },
     Sync,
+    AddWatch,
     SetWatches,
     Ping,
     Close,
@@ -100,6 +103,7 @@ impl Kind {
             | Kind::Exists { .. }
             | Kind::Children { .. }
             | Kind::Sync
+            | Kind::AddWatch
             | Kind::SetWatches
             | Kind::Ping => false,
         }
@@ -152,6 +156,8 @@ pub struct Habits {
     pub is_reader: bool,
     /// Asks for changes of the membership.
     pub is_admin: bool,
+    /// Watches everything below this path.
+    pub watches_below: Option<&'static str>,
 }
 
 /// One client.
@@ -180,6 +186,7 @@ pub struct Client {
     /// Newest zxid in a reply on this connection.
     reply_zxid: i64,
     watches: BTreeMap<(WatchKind, String), i64>,
+    recursive: Option<RecursiveWatch>,
     /// The watches are being set again on a new connection.
     resyncing: bool,
     versions: BTreeMap<String, i32>,
@@ -223,6 +230,7 @@ impl Client {
             sent_at: 0,
             reply_zxid: 0,
             watches: BTreeMap::new(),
+            recursive: None,
             resyncing: false,
             versions: BTreeMap::new(),
             next_value: 0,
@@ -360,15 +368,27 @@ impl Client {
                 self.lock = None;
             }
         }
-        self.resyncing = !self.watches.is_empty();
+        if let Some(watch) = &mut self.recursive {
+            watch.parted();
+        }
+        self.resyncing = self.has_watches();
+    }
+
+    fn has_watches(&self) -> bool {
+        !self.watches.is_empty() || self.recursive.is_some()
+    }
+
+    fn forget_watches(&mut self) {
+        self.watches.clear();
+        self.recursive = None;
+        self.resyncing = false;
     }
 
     fn forget_session(&mut self) {
         self.session = 0;
         self.password = [0; 16];
         self.last_zxid = 0;
-        self.watches.clear();
-        self.resyncing = false;
+        self.forget_watches();
         self.lock = None;
         self.holds = false;
         self.ephemeral = false;
@@ -420,6 +440,7 @@ fn lose(sent: &Sent, checks: &mut Checks) {
         | Kind::Exists { .. }
         | Kind::Children { .. }
         | Kind::Sync
+        | Kind::AddWatch
         | Kind::SetWatches
         | Kind::Ping
         | Kind::Close

@@ -140,6 +140,15 @@ impl Client {
         self.push(checks, xid, Kind::Get { path, watch }, None);
     }
 
+    /// Adds the recursive watch of this client, once more if it is there.
+    pub(super) fn add_watch(&mut self, checks: &mut Checks, out: &mut BytesMut) {
+        if let Some(path) = self.habits.watches_below {
+            let xid = self.next_xid();
+            wire::add_recursive_watch(out, xid, path);
+            self.push(checks, xid, Kind::AddWatch, None);
+        }
+    }
+
     pub(super) fn exists(
         &mut self,
         checks: &mut Checks,
@@ -267,6 +276,9 @@ impl Client {
     }
 
     pub(super) fn one(&mut self, checks: &mut Checks, out: &mut BytesMut) {
+        if self.rng.percent(2) {
+            self.add_watch(checks, out);
+        }
         let register = format!("/r{}", self.rng.below(REGISTERS));
         if self.habits.is_reader {
             return match self.rng.below(4) {
