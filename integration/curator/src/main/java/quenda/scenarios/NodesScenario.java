@@ -17,6 +17,8 @@ import org.junit.jupiter.api.Test;
 
 /** Nodes that are kept in being for their clients, whatever happens. */
 class NodesScenario extends Scenario {
+    private static final int TTL_MS = 6000;
+
     private PersistentNode persistentNode(CuratorFramework client, CreateMode mode, String path) throws Exception {
         PersistentNode node = closing(new PersistentNode(client, mode, false, path, "data".getBytes()));
         node.start();
@@ -64,11 +66,12 @@ class NodesScenario extends Scenario {
     @Test
     void ttlNodeLivesAsLongAsItsOwner() throws Exception {
         CuratorFramework other = client();
-        PersistentTtlNode node = new PersistentTtlNode(client(), root + "/ttl", 1500, "data".getBytes());
+        // Its owner touches it every half of the TTL, and must have reconnected by the end of the other half.
+        PersistentTtlNode node = new PersistentTtlNode(client(), root + "/ttl", TTL_MS, "data".getBytes());
         node.start();
         assertTrue(node.waitForInitialCreate(30, TimeUnit.SECONDS));
         Target.killLeader();
-        for (int look = 0; look < 40; look++) {
+        for (int look = 0; look < TTL_MS / 100 + 10; look++) {
             assertNotNull(other.checkExists().forPath(root + "/ttl"), "gone while its owner is there");
             TimeUnit.MILLISECONDS.sleep(100);
         }
