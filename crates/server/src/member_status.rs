@@ -44,10 +44,11 @@ pub fn role(member: u64, ensemble: Option<&Ensemble>, view: &EnsembleView) -> Ro
         Role::Leader
     } else if view.campaigning || view.leader.is_none() {
         Role::Candidate
+    } else if observes {
+        // Also while its vote is still to be taken away: the configuration holds.
+        Role::Observer
     } else if votes {
         Role::Follower
-    } else if observes {
-        Role::Observer
     } else {
         Role::Joining
     }
@@ -195,6 +196,8 @@ mod tests {
         view.leader = Some(1);
         assert_eq!(part(1, &view), Role::Follower);
         assert_eq!(part(2, &view), Role::Joining);
+        assert_eq!(part(3, &view), Role::Observer);
+        view.membership = quenda_consensus::Membership::of_voters([1, 3]);
         assert_eq!(part(3, &view), Role::Observer);
         view.campaigning = true;
         assert_eq!(part(1, &view), Role::Candidate);

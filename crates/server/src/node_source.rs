@@ -86,10 +86,14 @@ impl Source for NodeSource<'_> {
         let view = self.shared.ensemble.read();
         let tree = self.shared.tree.read();
         let ensemble = member_status::ensemble(self.shared, &tree);
+        let own = ensemble.as_deref();
+        let own = own.and_then(|ensemble| ensemble.server(self.shared.member));
         match member_status::role(self.shared.member, ensemble.as_deref(), &view) {
             Role::Standalone => Mode::Standalone,
             _ if self.shared.service() == ServiceMode::ReadOnly => Mode::ReadOnly,
             Role::Leader => Mode::Leader,
+            // Also while it has lost its leader.
+            _ if own.is_some_and(|server| server.observer) => Mode::Observer,
             Role::Observer => Mode::Observer,
             Role::Follower | Role::Joining | Role::Candidate | Role::Waiting | Role::Removed => {
                 Mode::Follower
