@@ -9,6 +9,7 @@
 mod calm;
 mod checkpointer;
 mod clock;
+mod complaint;
 pub mod config;
 mod connection_task;
 mod core;

@@ -167,5 +167,13 @@ pub const IMAGE_PATIENCE: Duration = Duration::from_secs(30);
 /// more is encrypted.
 pub const TLS_UNSENT_BYTES: usize = 64 << 10;
 
+/// How often over the key of a store is derived from its password. A store that asks for more is not read; Java has the same
+/// bound.
+pub const STORE_ITERATIONS_MAX: u32 = 5_000_000;
+
+/// Bytes that deriving the key of a store by scrypt may go over. A store that asks for more is not read; OpenSSL asks for
+/// 16 MiB.
+pub const STORE_SCRYPT_BYTES_MAX: u64 = 128 << 20;
+
 /// How often the files with keys and trusted certificates are looked at.
 pub const TLS_RELOAD_INTERVAL: Duration = Duration::from_secs(1);

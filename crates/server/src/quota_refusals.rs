@@ -29,8 +29,10 @@ impl QuotaRefusals {
     /// Namespaces and counts.
     pub fn counts(&self) -> Vec<(Box<str>, u64)> {
         let counts = self.0.lock();
-        let pair = |(namespace, count): (&Box<str>, &u64)| (namespace.clone(), *count);
-        counts.iter().map(pair).collect()
+        let pairs = counts.iter();
+        pairs
+            .map(|(namespace, count)| (namespace.clone(), *count))
+            .collect()
     }
 
     /// Forgets all.

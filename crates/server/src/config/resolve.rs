@@ -114,6 +114,7 @@ pub(super) fn resolve(
         x509_enabled,
         x509_super_user: settings
             .get("X509AuthenticationProvider.superUser")
+            .filter(|subject| !subject.is_empty())
             .map(str::to_owned),
         linearizable_reads: reader.is_true("quenda.linearizableReads"),
         my_id,

@@ -55,9 +55,14 @@ pub(super) fn resolve(reader: &mut Reader<'_>) -> Result<SaslSettings, ConfigErr
         enabled: is_provided || found.is_some(),
         users,
         super_users: super_users.map(|(_, user)| user.to_owned()).collect(),
-        super_password: settings.get(SUPER_PASSWORD).map(Password::new),
+        super_password: super_password(reader).map(Password::new),
         allow_failed_clients: reader.is_true("allowSaslFailedClients"),
     })
+}
+
+fn super_password<'a>(reader: &Reader<'a>) -> Option<&'a str> {
+    let password = reader.settings.get(SUPER_PASSWORD);
+    password.filter(|password| !password.is_empty())
 }
 
 fn source(reader: &mut Reader<'_>) -> Result<Option<UserSource>, ConfigError> {
@@ -103,13 +108,9 @@ fn first_reading(
     let problem = match &users {
         None => Some("no login module is there: SASL is off"),
         Some(users) if users.is_empty() => Some("no users are there: nobody can authenticate"),
-        Some(users)
-            if reader.settings.get(SUPER_PASSWORD).is_some() && !users.contains_key("super") =>
-        {
-            Some(
-                "there is no user super for SASLAuthenticationProvider.superPassword, as ZooKeeper demands too",
-            )
-        }
+        Some(users) if super_password(reader).is_some() && !users.contains_key("super") => Some(
+            "there is no user super for SASLAuthenticationProvider.superPassword, as ZooKeeper demands too",
+        ),
         Some(_) => None,
     };
     if let Some(problem) = problem {

@@ -63,6 +63,12 @@ fn all_that_can_be_said_is_read() {
 }
 
 #[test]
+fn a_password_of_super_that_is_empty_is_none() {
+    let text = format!("{JAAS}SASLAuthenticationProvider.superPassword=\n");
+    assert_eq!(case(&text, SECTION).config().sasl.super_password, None);
+}
+
+#[test]
 fn the_plain_file_and_the_flags() {
     let mut plain = case("quenda.saslUsers=DIR/users\n", "");
     plain.write("users", "bob: b\n");

@@ -120,6 +120,13 @@ fn java_options_and_flags_count_too() {
     assert_eq!(tls.key_store.format, StoreFormat::Jks);
 }
 
+/// A certificate without a subject is nobody's, and not the super user's.
+#[test]
+fn a_super_user_without_a_name_is_none() {
+    let (config, _) = load("X509AuthenticationProvider.superUser=\n").expect("accepted");
+    assert_eq!(config.x509_super_user, None);
+}
+
 #[test]
 fn what_is_missing_or_not_there_is_said_with_what_to_do() {
     let secure = "secureClientPort=2281\n";

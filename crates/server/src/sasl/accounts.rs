@@ -92,18 +92,23 @@ impl Accounts {
     }
 
     /// Reads the file again if it has changed. After an error the users are those that they were, and the file is not
-    /// read again before it changes once more.
+    /// read again before it changes once more; at the next call if the system did not give it.
     ///
     /// # Errors
     /// As for [`load`](Self::load).
     pub fn refresh(&self) -> Result<Change, SourceError> {
         let found = Fingerprint::take(self.source.path());
         let mut read = self.read.lock();
-        if *read == found {
+        if found.is_some() && *read == found {
             return Ok(Change::None);
         }
         *read = found;
-        let users = self.source.read()?.map(Arc::new);
+        let users = self.source.read().inspect_err(|error| {
+            if error.may_pass() {
+                *read = None;
+            }
+        })?;
+        let users = users.map(Arc::new);
         let count = users.as_ref().map(|users| users.len());
         *self.users.write() = users;
         self.open.store(count.is_some(), Ordering::Relaxed);
@@ -159,6 +164,7 @@ mod tests {
         assert_eq!(accounts.refresh().expect("said once"), Change::None);
         fs::remove_file(&path).expect("removed");
         assert!(accounts.refresh().is_err());
+        assert!(accounts.refresh().is_err(), "what may pass is tried again");
         assert_eq!(accounts.password("bob"), Some(Password::new("22")));
 
         fs::write(&path, "eve: 3").expect("a file");

@@ -55,6 +55,13 @@ enum Problem {
     Name { user: String },
 }
 
+impl SourceError {
+    /// Whether it may be otherwise the next time although the file stays as it is.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self.problem, Problem::Unreadable(_))
+    }
+}
+
 impl UserSource {
     /// The file.
     pub fn path(&self) -> &Path {

@@ -115,6 +115,7 @@ async fn shake_hands(
     connection: &mut ServerConnection,
     tls: &Tls,
 ) -> Result<(), Refusal> {
+    let mut greeted = false;
     loop {
         send(socket, connection).await?;
         if !connection.is_handshaking() {
@@ -123,7 +124,7 @@ async fn shake_hands(
         socket.readable().await?;
         match connection.read_tls(&mut Socket(socket)) {
             Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-            Ok(_) => calculate(socket, connection, tls).await?,
+            Ok(_) => calculate(socket, connection, tls, &mut greeted).await?,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error.into()),
         }
@@ -135,8 +136,12 @@ async fn calculate(
     socket: &TcpStream,
     connection: &mut ServerConnection,
     tls: &Tls,
+    greeted: &mut bool,
 ) -> Result<(), Refusal> {
     let turn = tls.turns.acquire().await;
+    if !std::mem::replace(greeted, true) && has_given_up(socket, connection)? {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+    }
     let step = connection.process_new_packets();
     drop(turn);
     let Err(error) = step else {
@@ -151,6 +156,16 @@ async fn calculate(
             Err(Refusal::NoTls)
         }
         error => Err(Refusal::Failed(error)),
+    }
+}
+
+/// Whether the client has closed the connection behind its greeting. Where thousands wait for their turns many do, to try
+/// again: the turns are for those who still wait.
+fn has_given_up(socket: &TcpStream, connection: &mut ServerConnection) -> io::Result<bool> {
+    match connection.read_tls(&mut Socket(socket)) {
+        Ok(count) => Ok(count == 0),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -6,12 +6,20 @@ use der::asn1::{GeneralizedTime, ObjectIdentifier, UtcTime};
 use der::{DateTime, Decode};
 use rustls::pki_types::SubjectPublicKeyInfoDer;
 
-use super::der::{BIT_STRING, CONTEXT_0, SEQUENCE, Value};
+use super::der::{BIT_STRING, BOOLEAN, CONTEXT_0, CONTEXT_3, OCTET_STRING, SEQUENCE, Value};
 use super::error::Problem;
 use super::subject;
 
 /// Type of the common name.
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+/// The extension that says whether the owner may sign others.
+const BASIC_CONSTRAINTS: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.19");
+/// The extension that says what the owner's key is for.
+const KEY_USAGE: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.15");
+/// The bit of it, in its first byte, for signatures of certificates.
+const SIGNS_CERTIFICATES: u8 = 0x04;
+/// The extension with the owner's other names.
+const ALTERNATIVE_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
 /// The version with extensions, as it is written.
 const VERSION_3: [u8; 3] = [0x02, 0x01, 0x02];
 
@@ -24,6 +32,8 @@ pub(super) struct Certificate<'a> {
     subject: Value<'a>,
     subject_text: String,
     public_key: Value<'a>,
+    /// Each with its content.
+    extensions: Vec<(ObjectIdentifier, &'a [u8])>,
     signed: Signed<'a>,
 }
 
@@ -67,6 +77,37 @@ impl<'a> Certificate<'a> {
     pub(super) fn is_without_extensions(&self) -> bool {
         self.version
             .is_none_or(|version| version.content != VERSION_3)
+    }
+
+    /// Whether certificates that its owner has signed count where it is trusted. As in Java it has to say so, unless it has
+    /// the form that cannot: who is trusted as a client is not trusted to name others.
+    pub(super) fn may_sign(&self) -> bool {
+        self.is_without_extensions() || (self.is_authority() && self.has_signing_key())
+    }
+
+    fn is_authority(&self) -> bool {
+        let content = self.extension(&BASIC_CONSTRAINTS).and_then(Value::first);
+        let first = content.and_then(|content| content.values_of(SEQUENCE)?.next());
+        first.is_some_and(|first| matches!(first.content_of(BOOLEAN), Some([1..=0xff])))
+    }
+
+    fn has_signing_key(&self) -> bool {
+        let Some(usage) = self.extension(&KEY_USAGE) else {
+            return true;
+        };
+        let bits = Value::first(usage).and_then(|usage| usage.content_of(BIT_STRING));
+        matches!(bits, Some([_, first, ..]) if first & SIGNS_CERTIFICATES != 0)
+    }
+
+    /// Whether it has other names of the owner than the subject.
+    pub(super) fn has_alternative_names(&self) -> bool {
+        self.extension(&ALTERNATIVE_NAMES).is_some()
+    }
+
+    fn extension(&self, kind: &ObjectIdentifier) -> Option<&'a [u8]> {
+        let mut extensions = self.extensions.iter();
+        let found = extensions.find(|(found, _)| found == kind);
+        found.map(|(_, content)| *content)
     }
 
     /// The owner's public key, with its algorithm.
@@ -140,7 +181,7 @@ fn read(der: &[u8]) -> Option<Certificate<'_>> {
     let _algorithm = fields.next()?;
     let issuer = fields.next()?;
     let mut validity = fields.next_values(SEQUENCE)?;
-    let subject = fields.next()?;
+    let (subject, public_key) = (fields.next()?, fields.next()?);
     Some(Certificate {
         version,
         issuer,
@@ -148,13 +189,30 @@ fn read(der: &[u8]) -> Option<Certificate<'_>> {
         not_after: time(validity.next()?)?,
         subject,
         subject_text: subject::text(subject)?,
-        public_key: fields.next()?,
+        public_key,
+        extensions: extensions(fields.find(|field| field.kind() == CONTEXT_3))?,
         signed: Signed {
             message: message.whole,
             algorithm: algorithm.content_of(SEQUENCE)?,
             signature: bits(signature)?,
         },
     })
+}
+
+/// `None` if any of them cannot be read.
+fn extensions(field: Option<Value<'_>>) -> Option<Vec<(ObjectIdentifier, &[u8])>> {
+    let Some(field) = field else {
+        return Some(Vec::new());
+    };
+    let all = Value::first(field.content)?.values_of(SEQUENCE)?.all()?;
+    all.into_iter().map(extension).collect()
+}
+
+/// Its kind and its content, between which may stand whether it is critical.
+fn extension(value: Value<'_>) -> Option<(ObjectIdentifier, &[u8])> {
+    let parts = value.values_of(SEQUENCE)?.all()?;
+    let (kind, content) = (parts.first()?, parts.last()?);
+    Some((kind.identifier()?, content.content_of(OCTET_STRING)?))
 }
 
 /// A moment, in one of the two ways to write it.

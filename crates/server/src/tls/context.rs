@@ -1,11 +1,13 @@
 //! What a handshake needs, built from the files and built again when they change.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::{default_provider, sign::any_supported_type};
+use rustls::pki_types::CertificateDer;
 use rustls::server::NoServerSessionStorage;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -57,7 +59,7 @@ impl Tls {
     }
 
     /// Reads the files again if they have changed; true if they had. After an error nothing has changed, and the files
-    /// are not read again before they change once more.
+    /// are not read again before they change once more, or at the next call if it may pass by itself.
     ///
     /// # Errors
     /// As for [`load`](Self::load).
@@ -68,25 +70,33 @@ impl Tls {
             return Ok(false);
         }
         *read = found;
-        let fresh = Arc::new(build(&self.settings)?);
-        *self.current.write() = fresh;
+        let fresh = build(&self.settings).inspect_err(|error| {
+            if error.may_pass() {
+                *read = Fingerprint::default();
+            }
+        })?;
+        *self.current.write() = Arc::new(fresh);
         Ok(true)
     }
 }
 
 fn build(settings: &TlsSettings) -> Result<ServerConfig, TlsError> {
+    // What may have to be tried again comes before anything that is said aloud.
+    let key = certified_key(settings)?;
+    let trusted = settings.trust_store.as_ref();
+    let trusted = trusted.map(store::read_trusted).transpose()?;
     let choice = suites::choose(settings)?;
     let provider = Arc::new(CryptoProvider {
         cipher_suites: choice.suites,
         ..default_provider()
     });
-    let key = certified_key(settings)?;
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&choice.versions)?;
-    let builder = match verifier(settings, &provider)? {
-        Some(verifier) => builder.with_client_cert_verifier(verifier),
+    let builder = match trusted {
+        Some(trusted) => builder.with_client_cert_verifier(verifier(trusted, settings, &provider)?),
         None => builder.with_no_client_auth(),
     };
+    announce(&key, &settings.key_store.path);
     let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
     // Every connection proves its certificate anew: one that is not trusted any more is out at once.
     config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -114,28 +124,33 @@ fn certified_key(settings: &TlsSettings) -> Result<CertifiedKey, TlsError> {
     if !is_pair {
         return Err(Problem::KeyMismatch(certificate.subject_text().to_owned()).of(path));
     }
-    info!(
-        file = %path.display(),
-        subject = certificate.subject_text(),
-        valid_until = certificate.valid_until(),
-        "TLS certificate of this server"
-    );
     Ok(CertifiedKey::new(entry.chain, key))
 }
 
+fn announce(key: &CertifiedKey, path: &Path) {
+    let certificate = key.cert.first().map(|own| Certificate::parse(own));
+    if let Some(Ok(certificate)) = certificate {
+        info!(
+            file = %path.display(),
+            subject = certificate.subject_text(),
+            valid_until = certificate.valid_until(),
+            "TLS certificate of this server"
+        );
+    }
+}
+
 fn verifier(
+    trusted: Vec<CertificateDer<'static>>,
     settings: &TlsSettings,
     provider: &Arc<CryptoProvider>,
-) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
-    let Some(trust_store) = &settings.trust_store else {
-        return Ok(None);
-    };
-    let trusted = store::read_trusted(trust_store)?;
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let demand = settings.client_auth == ClientAuth::Need;
     let algorithms = provider.signature_verification_algorithms;
     let verifier = Verifier::new(trusted, demand, algorithms, Arc::clone(provider));
     let verifier = verifier.map_err(|error| {
-        Problem::malformed("store of usable certificates", error).of(&trust_store.path)
+        let store = settings.trust_store.as_ref();
+        let path = store.map_or(Path::new("ssl.trustStore"), |store| &store.path);
+        Problem::malformed("store of usable certificates", error).of(path)
     })?;
-    Ok(Some(Arc::new(verifier)))
+    Ok(Arc::new(verifier))
 }

@@ -4,6 +4,7 @@ use der::Decode;
 use der::asn1::ObjectIdentifier;
 
 /// First bytes of values.
+pub(super) const BOOLEAN: u8 = 0x01;
 pub(super) const INTEGER: u8 = 0x02;
 pub(super) const BIT_STRING: u8 = 0x03;
 pub(super) const OCTET_STRING: u8 = 0x04;
@@ -11,7 +12,9 @@ pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
 /// A value in a tag of its own, constructed.
 pub(super) const CONTEXT_0: u8 = 0xa0;
-/// The same, primitive.
+/// The same, with another number.
+pub(super) const CONTEXT_3: u8 = 0xa3;
+/// The first, primitive.
 pub(super) const CONTEXT_0_PRIMITIVE: u8 = 0x80;
 
 /// One value.

@@ -96,6 +96,19 @@ pub enum Problem {
     },
 }
 
+impl TlsError {
+    /// Whether it may be otherwise the next time although the files stay as they are.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            TlsError::File { problem, .. } => matches!(
+                problem,
+                Problem::Unreadable(_) | Problem::NotYetValid { .. }
+            ),
+            TlsError::CipherSuites(_) | TlsError::Library(_) => false,
+        }
+    }
+}
+
 impl Problem {
     /// The problem with its file.
     pub fn of(self, path: &Path) -> TlsError {
@@ -109,6 +122,38 @@ impl Problem {
         Problem::Malformed {
             format,
             detail: detail.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_and_the_system_may_mend_what_files_do_not() {
+        let (subject, day) = ("CN=a".to_owned(), "2020-01-01".to_owned());
+        let cases = [
+            (Problem::from(io::Error::other("busy")), true),
+            (
+                Problem::NotYetValid {
+                    subject: subject.clone(),
+                    from: day.clone(),
+                },
+                true,
+            ),
+            (
+                Problem::Expired {
+                    subject,
+                    until: day,
+                },
+                false,
+            ),
+            (Problem::NoKey, false),
+        ];
+        for (problem, expected) in cases {
+            let error = problem.of(Path::new("store.pem"));
+            assert_eq!(error.may_pass(), expected, "{error}");
         }
     }
 }

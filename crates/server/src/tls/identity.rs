@@ -14,7 +14,7 @@ pub(super) fn subject(certificate: &CertificateDer<'_>) -> Option<String> {
     Some(certificate.subject_text().to_owned())
 }
 
-/// Whether a certificate names this address: among its alternative names, or as its common name if it can have none.
+/// Whether a certificate names this address: among its alternative names, or as its common name if it has none.
 pub(super) fn names(certificate: &CertificateDer<'_>, address: IpAddr) -> bool {
     let by_alternative_name = || {
         let parsed = ParsedCertificate::try_from(certificate).ok()?;
@@ -22,8 +22,34 @@ pub(super) fn names(certificate: &CertificateDer<'_>, address: IpAddr) -> bool {
     };
     let by_common_name = || {
         let certificate = Certificate::parse(certificate).ok()?;
+        if certificate.has_alternative_names() {
+            return None;
+        }
         let mut names = certificate.common_names();
         names.find(|name| name.parse() == Ok(address)).map(|_| ())
     };
     by_alternative_name().or_else(by_common_name).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+
+    #[test]
+    fn the_common_name_counts_where_there_is_no_other() {
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let elsewhere = IpAddr::from([10, 0, 0, 1]);
+        for (pem, expected) in [
+            (&include_bytes!("golden/client.pem")[..], [true, false]),
+            (include_bytes!("golden/named-here.pem"), [true, false]),
+            (include_bytes!("golden/named-elsewhere.pem"), [false, true]),
+            (include_bytes!("golden/client-old.pem"), [false, false]),
+        ] {
+            let certificate = CertificateDer::from_pem_slice(pem).expect("a certificate");
+            let found = [here, elsewhere].map(|address| names(&certificate, address));
+            assert_eq!(found, expected, "{:?}", subject(&certificate));
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod context;
 mod counters;
 mod der;
 mod ec_key;
+mod effort;
 mod error;
 mod identity;
 mod jks;

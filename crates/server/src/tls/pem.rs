@@ -7,7 +7,9 @@ use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
 };
 
+use super::effort;
 use super::error::Problem;
+use super::pkcs12;
 use super::store::{KeyEntry, Source};
 
 const FORMAT: &str = "PEM";
@@ -97,13 +99,17 @@ fn decode_key(
 
 fn decrypt(bytes: &[u8], source: &Source<'_>) -> Result<PrivateKeyDer<'static>, Problem> {
     let other_way = || Problem::KeyEncryption(source.name());
-    let encrypted = EncryptedPrivateKeyInfoRef::try_from(bytes).map_err(|_| other_way())?;
-    encrypted
-        .encryption_algorithm
-        .pbes2()
-        .ok_or_else(other_way)?;
     // A wrong password shows in bytes that make no key.
-    let key = encrypted.decrypt(&source.password);
-    let key = key.map_err(|_| source.wrong_password())?;
-    Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
+    let key = match EncryptedPrivateKeyInfoRef::try_from(bytes) {
+        Ok(encrypted) if encrypted.encryption_algorithm.pbes2().is_some() => {
+            let way = encrypted.encryption_algorithm.pbes2();
+            way.filter(|way| effort::may_derive(&way.kdf))
+                .ok_or_else(other_way)?;
+            let key = encrypted.decrypt(&source.password).ok();
+            key.map(|key| key.as_bytes().to_vec())
+        }
+        _ => pkcs12::decrypt_key(bytes, source).map_err(|_| other_way())?,
+    };
+    let key = key.ok_or_else(|| source.wrong_password())?;
+    Ok(PrivatePkcs8KeyDer::from(key).into())
 }

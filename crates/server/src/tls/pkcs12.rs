@@ -10,6 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
 use super::certificate::Certificate;
 use super::der::{CONTEXT_0, CONTEXT_0_PRIMITIVE, OCTET_STRING, SEQUENCE, Value, Values};
+use super::effort;
 use super::error::Problem;
 use super::pkcs12_crypto::{self as crypto, Password};
 use super::store::{KeyEntry, Source};
@@ -178,11 +179,28 @@ fn decrypt(
     source: &Source<'_>,
     password: &Password,
 ) -> Result<Vec<u8>, Problem> {
-    let plain = match EncryptionScheme::from_der(algorithm.whole) {
-        Ok(scheme) if scheme.pbes2().is_some() => scheme.decrypt(&source.password, bytes).ok(),
-        _ => crypto::decrypt(algorithm, bytes, password).map_err(unsupported)?,
+    let scheme = EncryptionScheme::from_der(algorithm.whole).ok();
+    let plain = match scheme.as_ref().and_then(EncryptionScheme::pbes2) {
+        Some(way) if !effort::may_derive(&way.kdf) => {
+            return Err(unsupported(crypto::too_costly("its encryption")));
+        }
+        Some(way) => way.decrypt(&source.password, bytes).ok(),
+        None => crypto::decrypt(algorithm, bytes, password).map_err(unsupported)?,
     };
     plain.ok_or_else(|| source.wrong_password())
+}
+
+/// A key that is encrypted as in this format, but stands by itself; `None` if the password is wrong.
+///
+/// # Errors
+/// It is encrypted in another way.
+pub(super) fn decrypt_key(
+    bytes: &[u8],
+    source: &Source<'_>,
+) -> Result<Option<Vec<u8>>, crypto::Unsupported> {
+    let key = Value::first(bytes).and_then(shrouded);
+    let (algorithm, bytes) = key.ok_or_else(crypto::Unsupported::form)?;
+    crypto::decrypt(algorithm, bytes, &Password::new(&source.password))
 }
 
 impl Contents {

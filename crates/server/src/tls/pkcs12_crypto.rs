@@ -12,6 +12,8 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
 
 use super::der::{OCTET_STRING, SEQUENCE, Value};
+use super::effort;
+use crate::limits::STORE_ITERATIONS_MAX;
 
 const SHA1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.14.3.2.26");
 const SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
@@ -45,11 +47,25 @@ impl Password {
 )]
 pub(super) struct Unsupported(String);
 
+impl Unsupported {
+    /// The encryption is not described as it has to be.
+    pub(super) fn form() -> Unsupported {
+        unsupported("the form of its encryption", None)
+    }
+}
+
 fn unsupported(what: &str, kind: Option<ObjectIdentifier>) -> Unsupported {
     Unsupported(match kind {
         Some(kind) => format!("{what} {kind}"),
         None => what.to_owned(),
     })
+}
+
+/// For what would take too much calculation.
+pub(super) fn too_costly(what: &str) -> Unsupported {
+    Unsupported(format!(
+        "{what} with more than {STORE_ITERATIONS_MAX} iterations"
+    ))
 }
 
 /// Whether the sum over the contents was made with this password.
@@ -59,6 +75,9 @@ pub(super) fn is_mac_right(
     password: &Password,
 ) -> Result<bool, Unsupported> {
     let sum = MacData::read(mac).ok_or_else(|| unsupported("the form of its sum", None))?;
+    if !effort::may_repeat(sum.iterations) {
+        return Err(too_costly("its sum"));
+    }
     match sum.digest {
         SHA1 => Ok(sum.is_of::<Sha1>(contents, password)),
         SHA256 => Ok(sum.is_of::<Sha256>(contents, password)),
@@ -105,8 +124,10 @@ pub(super) fn decrypt(
     bytes: &[u8],
     password: &Password,
 ) -> Result<Option<Vec<u8>>, Unsupported> {
-    let (kind, salt, iterations) =
-        parameters(algorithm).ok_or_else(|| unsupported("the form of its encryption", None))?;
+    let (kind, salt, iterations) = parameters(algorithm).ok_or_else(Unsupported::form)?;
+    if !effort::may_repeat(iterations) {
+        return Err(too_costly("its encryption"));
+    }
     let derived = |purpose, length| derive::<Sha1>(purpose, password, salt, iterations, length);
     let iv = derived(FOR_IV, BLOCK);
     let plain = match kind {

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use crate::complaint::Complaint;
 use crate::config::{Password, StoreSettings, TlsSettings};
 use crate::limits::TLS_RELOAD_INTERVAL;
 use crate::shared::Shared;
 
 /// What tells whether the files are those that were read: links are followed, as a mounted secret is changed by them.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fingerprint(Vec<Option<Mark>>);
 
 /// Device, number, length and time of a file.
@@ -49,6 +50,7 @@ fn mark(path: &PathBuf) -> Option<Mark> {
 /// Reads the files again whenever they have changed, until the server stops. What is not usable leaves the certificates
 /// as they are.
 pub async fn watch(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut complaint = Complaint::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -63,9 +65,13 @@ pub async fn watch(shared: Arc<Shared>, stop: CancellationToken) {
         match refreshed.await {
             Ok(Ok(false)) => {}
             Ok(Ok(true)) => {
+                complaint.settle();
                 info!("the TLS files have changed; new connections use what they hold now")
             }
-            Ok(Err(error)) => error!("the TLS files have changed and are not used: {error}"),
+            Ok(Err(error)) if complaint.is_new(&error) => {
+                error!("the TLS files have changed and are not used: {error}");
+            }
+            Ok(Err(_)) => {}
             Err(error) => error!(%error, "the TLS files could not be read again"),
         }
     }

@@ -73,6 +73,8 @@ fn key_stores_of_all_formats_hold_the_same() {
     for name in [
         "keystore-aes.pem",
         "keystore-3des.pem",
+        "keystore-scrypt.pem",
+        "keystore-pbes1.pem",
         "keystore.p12",
         "keystore-legacy.p12",
         "keystore-java.p12",
@@ -145,7 +147,11 @@ fn a_key_store_that_is_of_no_use_is_named_with_what_to_do() {
             store_with("keystore.jks", ""),
             "the password does not open it",
         ),
-        (store("keystore-pbes1.pem"), "openssl pkcs8 -topk8"),
+        (
+            store_with("keystore-pbes1.pem", "wrong"),
+            "ssl.keyStore.passwordPath",
+        ),
+        (store("keystore-md5.pem"), "openssl pkcs8 -topk8"),
         (store("keystore-old.pem"), "openssl pkcs8 -topk8"),
         (store("keystore.jceks"), "keytool -importkeystore"),
         (
@@ -211,6 +217,22 @@ fn stores_that_are_cut_short_or_changed_are_refused() {
             let _ = read(&changed);
         }
     }
+}
+
+/// Opening it would never end.
+#[test]
+fn a_store_that_asks_for_too_much_calculation_is_refused() {
+    let mut bytes = fs::read(golden("keystore.p12")).expect("the file");
+    // The last number says how often over the key of the sum is derived. It becomes two bytes longer.
+    assert_eq!(bytes.split_off(bytes.len() - 4), [2, 2, 8, 0]);
+    bytes.extend([2, 4, 0x7f, 0xff, 0xff, 0xff]);
+    let sum = bytes.len() - 69;
+    assert_eq!(bytes[sum..][..2], [0x30, 65]);
+    bytes[sum + 1] += 2;
+    bytes[3] += 2;
+    let folder = tempfile::tempdir().expect("a folder");
+    let complaint = complaint(store_of(folder.path(), "keystore.p12", &bytes));
+    assert!(complaint.contains("5000000 iterations"), "{complaint}");
 }
 
 #[test]
@@ -417,6 +439,42 @@ async fn a_certificate_may_be_wanted_or_not_asked_for() {
     }
 }
 
+/// A changed store in a folder of its own.
+fn store_of(folder: &Path, name: &str, bytes: &[u8]) -> StoreSettings {
+    let path = folder.join(name);
+    fs::write(&path, bytes).expect("the folder takes it");
+    StoreSettings {
+        path,
+        ..store(name)
+    }
+}
+
+/// Who is trusted as a client is not trusted to say who others are.
+#[tokio::test]
+async fn a_trusted_client_that_may_not_sign_signs_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let leaf = fs::read(golden("client-leaf.pem")).expect("the file");
+    let authority = fs::read(golden("ca.pem")).expect("the file");
+    let both = [&authority[..], &leaf].concat();
+    for (trusted, of_the_authority) in [(&both, true), (&leaf, false)] {
+        let tls = Tls::load(&TlsSettings {
+            trust_store: Some(store_of(folder.path(), "trust.pem", trusted)),
+            ..settings()
+        })
+        .expect("TLS");
+        let itself = greeting(&tls, Some("client-leaf")).await;
+        assert_eq!(itself, Ok(Some("CN=leaf".to_owned())));
+        for name in ["client-by-leaf", "client-old-by-leaf"] {
+            let refusal = greeting(&tls, Some(name)).await.expect_err(name);
+            assert!(refusal.contains("UnknownIssuer"), "{refusal}");
+        }
+        for name in ["client", "client-old"] {
+            let is_taken = greeting(&tls, Some(name)).await.is_ok();
+            assert_eq!(is_taken, of_the_authority, "{name}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_certificate_may_have_to_name_the_address() {
     let tls = Tls::load(&TlsSettings {
@@ -476,6 +534,37 @@ async fn who_speaks_no_tls_or_does_not_finish_is_let_go() {
     let refusal = outcome(&tls, half, patience).await.expect_err("half");
     assert!(matches!(refusal, Refusal::TimedOut), "{refusal}");
     assert_eq!((tls.counters.failed(), tls.counters.under_way()), (2, 0));
+}
+
+/// Where many wait for their turns, nothing is calculated for who has gone meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gives_up_before_its_turn_gets_no_turn() {
+    let tls = Tls::load(&settings()).expect("TLS");
+    let turns = u32::try_from(tls.turns.available_permits()).expect("a few");
+    let all = tls.turns.acquire_many(turns).await.expect("turns");
+    let (sender, sent) = tokio::sync::oneshot::channel();
+    let (reporter, answered) = std::sync::mpsc::channel();
+    let gives_up = move |address| {
+        let mut client = client(address, Some("client"), &rustls::version::TLS13);
+        let mut greeting = Vec::new();
+        client.conn.write_tls(&mut greeting).expect("a greeting");
+        client.sock.write_all(&greeting).expect("sent");
+        let end = client.sock.shutdown(std::net::Shutdown::Write);
+        end.expect("no more is sent");
+        sender.send(()).expect("the test waits");
+        let mut answer = Vec::new();
+        client.sock.read_to_end(&mut answer).expect("the end");
+        reporter.send(answer).expect("the test waits");
+    };
+    let release = async {
+        sent.await.expect("sent");
+        drop(all);
+    };
+    let (outcome, ()) = tokio::join!(outcome(&tls, gives_up, PATIENCE), release);
+    let refusal = outcome.expect_err("gone");
+    assert!(matches!(refusal, Refusal::Lost(_)), "{refusal}");
+    assert_eq!(answered.recv(), Ok(Vec::new()), "not even a greeting");
+    assert!(greeting(&tls, Some("client")).await.is_ok());
 }
 
 #[tokio::test]
@@ -596,4 +685,9 @@ async fn changed_files_count_for_new_handshakes_and_broken_ones_do_not() {
     assert!(tls.refresh().is_err());
     assert_eq!(tls.refresh().ok(), Some(false), "said once");
     assert!(greeting(&tls, Some("client")).await.is_ok());
+    fs::remove_file(folder.path().join("key.pem")).expect("removed");
+    assert!(tls.refresh().is_err());
+    assert!(tls.refresh().is_err(), "what may pass is tried again");
+    place("keystore.pem", "key.pem");
+    assert_eq!(tls.refresh().ok(), Some(true));
 }

@@ -4,14 +4,18 @@
 //! clients, it does not: one that stands in the trust store itself but may sign others (what `openssl req -x509` makes),
 //! and one of the form without extensions (what `openssl x509 -req` makes, unless told otherwise). The first is trusted
 //! because its owner is; the second where one of the trust store has signed it. In both cases the handshake proves, as
-//! always, that the client has the key.
+//! always, that the client has the key. And one thing that Java refuses it would take: the signature of somebody who is
+//! trusted, but not to sign others.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::crypto::{
+    WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+    verify_tls13_signature_with_raw_key,
+};
 use rustls::pki_types::{CertificateDer, SignatureVerificationAlgorithm, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -26,42 +30,50 @@ use super::certificate::{Certificate, Signed};
 /// Judges by a trust store.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    inner: Arc<dyn ClientCertVerifier>,
+    /// The library's judge, by those of the trust store who may sign others, if there are any.
+    inner: Option<Arc<dyn ClientCertVerifier>>,
+    demand: bool,
     algorithms: WebPkiSupportedAlgorithms,
-    trusted: Vec<CertificateDer<'static>>,
-    /// The same, for the question whether a certificate is one of them.
-    lookup: HashSet<CertificateDer<'static>>,
+    /// Those who may sign others.
+    signers: Vec<CertificateDer<'static>>,
+    /// All of the trust store.
+    trusted: HashSet<CertificateDer<'static>>,
+    /// By these a client chooses among its certificates.
+    hints: Vec<DistinguishedName>,
 }
 
 impl Verifier {
     /// A judge who trusts these, and asks for a certificate or demands one.
     ///
     /// # Errors
-    /// None of the certificates can sign others.
+    /// None of the certificates can be read.
     pub(super) fn new(
         trusted: Vec<CertificateDer<'static>>,
         demand: bool,
         algorithms: WebPkiSupportedAlgorithms,
         provider: Arc<rustls::crypto::CryptoProvider>,
     ) -> Result<Verifier, Error> {
-        let mut roots = RootCertStore::empty();
+        let mut readable = RootCertStore::empty();
         for certificate in &trusted {
-            if let Err(error) = roots.add(certificate.clone()) {
+            if let Err(error) = readable.add(certificate.clone()) {
                 warn!(%error, "a certificate of the trust store is passed over");
             }
         }
-        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-        let builder = match demand {
-            true => builder,
-            false => builder.allow_unauthenticated(),
-        };
-        let inner = builder.build();
-        let inner = inner.map_err(|error| Error::General(error.to_string()))?;
+        if readable.is_empty() {
+            return Err(Error::General("none of them can be read".to_owned()));
+        }
+        let signers: Vec<_> = trusted
+            .iter()
+            .filter(|one| may_sign(one))
+            .cloned()
+            .collect();
         Ok(Verifier {
-            inner,
+            inner: judge_by(&signers, provider)?,
+            demand,
             algorithms,
-            lookup: trusted.iter().cloned().collect(),
-            trusted,
+            signers,
+            trusted: trusted.into_iter().collect(),
+            hints: readable.subjects(),
         })
     }
 
@@ -77,12 +89,12 @@ impl Verifier {
     fn verify_old(&self, certificate: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
         Self::verify_trusted(certificate, now)?;
         let signed = certificate.signed();
-        let is_signer = |trusted: &CertificateDer<'static>| {
-            Certificate::parse(trusted).is_ok_and(|signer| {
+        let is_signer = |signer: &CertificateDer<'static>| {
+            Certificate::parse(signer).is_ok_and(|signer| {
                 signer.subject() == certificate.issuer() && self.has_signed(&signer, signed)
             })
         };
-        match self.trusted.iter().any(is_signer) {
+        match self.signers.iter().any(is_signer) {
             true => Ok(()),
             false => Err(CertificateError::UnknownIssuer.into()),
         }
@@ -94,6 +106,26 @@ impl Verifier {
             .filter(|algorithm| algorithm.signature_alg_id().as_ref() == signed.algorithm);
         is_signature(of_kind, signer, signed.message, signed.signature)
     }
+}
+
+/// The library's judge; `None` if nobody may sign. It takes everybody whom it is given for an authority.
+fn judge_by(
+    signers: &[CertificateDer<'static>],
+    provider: Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(signers.iter().cloned());
+    if roots.is_empty() {
+        return Ok(None);
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let judge = builder.build();
+    let judge = judge.map_err(|error| Error::General(error.to_string()))?;
+    Ok(Some(judge))
+}
+
+fn may_sign(certificate: &CertificateDer<'_>) -> bool {
+    Certificate::parse(certificate).is_ok_and(|certificate| certificate.may_sign())
 }
 
 /// Whether this is the signature of the owner of a certificate, by one of some algorithms.
@@ -118,15 +150,15 @@ fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Result<Certificate<'a>, Err
 
 impl ClientCertVerifier for Verifier {
     fn offer_client_auth(&self) -> bool {
-        self.inner.offer_client_auth()
+        true
     }
 
     fn client_auth_mandatory(&self) -> bool {
-        self.inner.client_auth_mandatory()
+        self.demand
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.inner.root_hint_subjects()
+        &self.hints
     }
 
     fn verify_client_cert(
@@ -136,14 +168,14 @@ impl ClientCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let certificate = parse(end_entity)?;
-        if self.lookup.contains(end_entity) {
+        if self.trusted.contains(end_entity) {
             Self::verify_trusted(&certificate, now)?;
         } else if certificate.is_without_extensions() {
             self.verify_old(&certificate, now)?;
         } else {
-            return self
-                .inner
-                .verify_client_cert(end_entity, intermediates, now);
+            let unknown = CertificateError::UnknownIssuer;
+            let judge = self.inner.as_ref().ok_or(unknown)?;
+            return judge.verify_client_cert(end_entity, intermediates, now);
         }
         Ok(ClientCertVerified::assertion())
     }
@@ -156,7 +188,7 @@ impl ClientCertVerifier for Verifier {
     ) -> Result<HandshakeSignatureValid, Error> {
         let certificate = parse(cert)?;
         if !certificate.is_without_extensions() {
-            return self.inner.verify_tls12_signature(message, cert, dss);
+            return verify_tls12_signature(message, cert, dss, &self.algorithms);
         }
         let schemes = self.algorithms.mapping.iter();
         let algorithms = schemes
@@ -176,13 +208,13 @@ impl ClientCertVerifier for Verifier {
     ) -> Result<HandshakeSignatureValid, Error> {
         let certificate = parse(cert)?;
         if !certificate.is_without_extensions() {
-            return self.inner.verify_tls13_signature(message, cert, dss);
+            return verify_tls13_signature(message, cert, dss, &self.algorithms);
         }
         let key = certificate.public_key();
         verify_tls13_signature_with_raw_key(message, &key, dss, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
+        self.algorithms.supported_schemes()
     }
 }
