@@ -71,7 +71,7 @@ $(COMPAT): build
 	integration/compat/run $(subst -,_,$@)
 
 .PHONY: compat-list
-compat-list: ## The suites of clients and applications; `make NAME` runs one
+compat-list: ## The suites of clients and applications; `make NAME`, with - for _, runs one and writes its counts into docs/compat.md
 	@integration/compat/run --list
 
 .PHONY: zkcli

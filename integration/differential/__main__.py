@@ -1,4 +1,4 @@
-"""Command line: python3 -m integration.differential --seeds 200 --steps 150"""
+"""Random requests to a genuine ZooKeeper and to Quenda, every reply compared: --seeds 200 --steps 150. See README.md."""
 
 import argparse
 import collections

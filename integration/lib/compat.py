@@ -1,7 +1,7 @@
 """What a client or an application did against Quenda: one record a run, kept for the table in docs/compat.md.
 
 A suite calls `record` once it knows its counts. Nothing is written unless QUENDA_COMPAT_RECORD is set (as `make compat`
-does), so that a test run leaves the checkout as it was.
+and `make NAME` of one suite do), so that a test run leaves the checkout as it was.
 """
 
 import json

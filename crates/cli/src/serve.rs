@@ -60,7 +60,7 @@ pub struct ServeArgs {
     /// The same users in a plain file, `user: password` one a line [quenda.saslUsers]
     #[arg(long, value_name = "FILE", conflicts_with = "jaas")]
     sasl_users: Option<PathBuf>,
-    /// This member's id, 1 to 254 [the file myid]
+    /// This member's id, 1 to 127 or 129 to 254 [the file myid]
     #[arg(long, value_name = "N")]
     my_id: Option<u64>,
     /// A member of the ensemble, this one included, once for each: 1=host:2888:3888;2181 [server.N]
