@@ -17,7 +17,7 @@ use ask::ask_all;
 /// What `quenda status` takes.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Client addresses to ask, with commas between, port 2181 if none is given; the others are found through those
+    /// Client addresses without TLS to ask, with commas between, port 2181 if none is given; the others are found through those
     /// that answer, if their server lines hold client addresses
     #[arg(
         long,
