@@ -122,7 +122,7 @@ class LocksScenario extends Scenario {
         jobs.join();
         assertEquals(leases, most.get());
         CuratorFramework reader = client();
-        eventually("no lease is left", () -> reader.getChildren().forPath(root + "/semaphore/leases").isEmpty());
+        eventually("no lease is left", () -> isEmpty(reader, root + "/semaphore/leases"));
     }
 
     @Test

@@ -85,7 +85,7 @@ class QueuesScenario extends Scenario {
         jobs.join();
         eventuallyEqual(() -> PRODUCERS * ITEMS, taken::size);
         CuratorFramework reader = client();
-        eventually("the queue is empty", () -> reader.getChildren().forPath(root + "/queue").isEmpty());
+        eventually("the queue is empty", () -> isEmpty(reader, root + "/queue"));
         return taken;
     }
 

@@ -20,6 +20,7 @@ import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.RetryNTimes;
 import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.data.Stat;
 import org.awaitility.Awaitility;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -147,6 +148,12 @@ abstract class Scenario {
         } catch (KeeperException.NoNodeException e) {
             into.remove(path);
         }
+    }
+
+    /** Whether nothing is below a node; a container that is empty is gone soon. */
+    static boolean isEmpty(CuratorFramework client, String path) throws Exception {
+        Stat stat = client.checkExists().forPath(path);
+        return stat == null || stat.getNumChildren() == 0;
     }
 
     /** Adds one to the number in a node, without any guard: two that do it at once lose one. */

@@ -128,9 +128,10 @@ public final class ServerGroup {
             member.setProperty("dataDir", data.toString());
             member.setProperty("clientPort", id == 1 ? cfg.getProperty("clientPort") : ports.getProperty("client." + id));
             for (int of = 1; of <= MEMBERS; of++) {
-                String client = of == 1 ? cfg.getProperty("clientPort") : ports.getProperty("client." + of);
+                // A client that finds more addresses in /zookeeper/config than the one it has been given moves by chance.
+                String client = of == 1 ? ";127.0.0.1:" + cfg.getProperty("clientPort") : "";
                 member.setProperty("server." + of, "127.0.0.1:" + ports.getProperty("quorum." + of) + ":"
-                        + ports.getProperty("election." + of) + ";127.0.0.1:" + client);
+                        + ports.getProperty("election." + of) + client);
             }
             members.add(member);
         }
