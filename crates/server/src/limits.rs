@@ -167,6 +167,10 @@ pub const IMAGE_PATIENCE: Duration = Duration::from_secs(30);
 /// more is encrypted.
 pub const TLS_UNSENT_BYTES: usize = 64 << 10;
 
+/// Certificates that a client may send: its own and those that lead to a trusted one. Java has the same bound. Who sends more
+/// is refused before a way through them is looked for: where many of them have one name, that takes minutes.
+pub const CLIENT_CERTIFICATES_MAX: usize = 8;
+
 /// How often over the key of a store is derived from its password. A store that asks for more is not read; Java has the same
 /// bound.
 pub const STORE_ITERATIONS_MAX: u32 = 5_000_000;

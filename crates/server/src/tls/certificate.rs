@@ -6,20 +6,22 @@ use der::asn1::{GeneralizedTime, ObjectIdentifier, UtcTime};
 use der::{DateTime, Decode};
 use rustls::pki_types::SubjectPublicKeyInfoDer;
 
-use super::der::{BIT_STRING, BOOLEAN, CONTEXT_0, CONTEXT_3, OCTET_STRING, SEQUENCE, Value};
+use super::der::{
+    BIT_STRING, BOOLEAN, CONTEXT_0, CONTEXT_3, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, Value,
+};
 use super::error::Problem;
 use super::subject;
 
 /// Type of the common name.
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 /// The extension that says whether the owner may sign others.
-const BASIC_CONSTRAINTS: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.19");
+const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 19];
 /// The extension that says what the owner's key is for.
-const KEY_USAGE: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.15");
+const KEY_USAGE: &[u8] = &[0x55, 0x1d, 15];
 /// The bit of it, in its first byte, for signatures of certificates.
 const SIGNS_CERTIFICATES: u8 = 0x04;
 /// The extension with the owner's other names.
-const ALTERNATIVE_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
+const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 17];
 /// The version with extensions, as it is written.
 const VERSION_3: [u8; 3] = [0x02, 0x01, 0x02];
 
@@ -32,8 +34,8 @@ pub(super) struct Certificate<'a> {
     subject: Value<'a>,
     subject_text: String,
     public_key: Value<'a>,
-    /// Each with its content.
-    extensions: Vec<(ObjectIdentifier, &'a [u8])>,
+    /// The bytes of each one's kind, and its content. Kinds may be longer numbers than the library reads.
+    extensions: Vec<(&'a [u8], &'a [u8])>,
     signed: Signed<'a>,
 }
 
@@ -86,13 +88,13 @@ impl<'a> Certificate<'a> {
     }
 
     fn is_authority(&self) -> bool {
-        let content = self.extension(&BASIC_CONSTRAINTS).and_then(Value::first);
+        let content = self.extension(BASIC_CONSTRAINTS).and_then(Value::first);
         let first = content.and_then(|content| content.values_of(SEQUENCE)?.next());
         first.is_some_and(|first| matches!(first.content_of(BOOLEAN), Some([1..=0xff])))
     }
 
     fn has_signing_key(&self) -> bool {
-        let Some(usage) = self.extension(&KEY_USAGE) else {
+        let Some(usage) = self.extension(KEY_USAGE) else {
             return true;
         };
         let bits = Value::first(usage).and_then(|usage| usage.content_of(BIT_STRING));
@@ -101,12 +103,12 @@ impl<'a> Certificate<'a> {
 
     /// Whether it has other names of the owner than the subject.
     pub(super) fn has_alternative_names(&self) -> bool {
-        self.extension(&ALTERNATIVE_NAMES).is_some()
+        self.extension(ALTERNATIVE_NAMES).is_some()
     }
 
-    fn extension(&self, kind: &ObjectIdentifier) -> Option<&'a [u8]> {
+    fn extension(&self, kind: &[u8]) -> Option<&'a [u8]> {
         let mut extensions = self.extensions.iter();
-        let found = extensions.find(|(found, _)| found == kind);
+        let found = extensions.find(|(found, _)| *found == kind);
         found.map(|(_, content)| *content)
     }
 
@@ -200,7 +202,7 @@ fn read(der: &[u8]) -> Option<Certificate<'_>> {
 }
 
 /// `None` if any of them cannot be read.
-fn extensions(field: Option<Value<'_>>) -> Option<Vec<(ObjectIdentifier, &[u8])>> {
+fn extensions(field: Option<Value<'_>>) -> Option<Vec<(&[u8], &[u8])>> {
     let Some(field) = field else {
         return Some(Vec::new());
     };
@@ -209,10 +211,13 @@ fn extensions(field: Option<Value<'_>>) -> Option<Vec<(ObjectIdentifier, &[u8])>
 }
 
 /// Its kind and its content, between which may stand whether it is critical.
-fn extension(value: Value<'_>) -> Option<(ObjectIdentifier, &[u8])> {
+fn extension(value: Value<'_>) -> Option<(&[u8], &[u8])> {
     let parts = value.values_of(SEQUENCE)?.all()?;
     let (kind, content) = (parts.first()?, parts.last()?);
-    Some((kind.identifier()?, content.content_of(OCTET_STRING)?))
+    Some((
+        kind.content_of(OBJECT_IDENTIFIER)?,
+        content.content_of(OCTET_STRING)?,
+    ))
 }
 
 /// A moment, in one of the two ways to write it.

@@ -26,6 +26,7 @@ use rustls::{
 use tracing::warn;
 
 use super::certificate::{Certificate, Signed};
+use crate::limits::CLIENT_CERTIFICATES_MAX;
 
 /// Judges by a trust store.
 #[derive(Debug)]
@@ -173,6 +174,11 @@ impl ClientCertVerifier for Verifier {
         } else if certificate.is_without_extensions() {
             self.verify_old(&certificate, now)?;
         } else {
+            if intermediates.len() >= CLIENT_CERTIFICATES_MAX {
+                return Err(Error::General(format!(
+                    "the client has sent more than {CLIENT_CERTIFICATES_MAX} certificates"
+                )));
+            }
             let unknown = CertificateError::UnknownIssuer;
             let judge = self.inner.as_ref().ok_or(unknown)?;
             return judge.verify_client_cert(end_entity, intermediates, now);
@@ -216,5 +222,34 @@ impl ClientCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::crypto::ring::default_provider;
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+
+    fn certificate(pem: &[u8]) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(pem).expect("a certificate")
+    }
+
+    #[test]
+    fn a_client_may_send_so_many_certificates() {
+        let authority = certificate(include_bytes!("golden/ca.pem"));
+        let client = certificate(include_bytes!("golden/client.pem"));
+        let provider = Arc::new(default_provider());
+        let algorithms = provider.signature_verification_algorithms;
+        let verifier = Verifier::new(vec![authority.clone()], true, algorithms, provider);
+        let verifier = verifier.expect("a judge");
+        let verdict = |count: usize| {
+            let others = vec![authority.clone(); count - 1];
+            verifier.verify_client_cert(&client, &others, UnixTime::now())
+        };
+        verdict(CLIENT_CERTIFICATES_MAX).expect("taken");
+        let refusal = verdict(CLIENT_CERTIFICATES_MAX + 1).expect_err("taken");
+        assert!(refusal.to_string().contains("more than 8"), "{refusal}");
     }
 }
