@@ -38,6 +38,7 @@ check: build-deps ## Format, lints, generated code, crate levels
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	cargo run --release --locked -q -p quenda-xtask -- check
+	cargo metadata --locked --format-version 1 --manifest-path integration/fuzz/Cargo.toml >/dev/null
 
 .PHONY: unit
 unit: build-deps ## Tests of the crates

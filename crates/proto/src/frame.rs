@@ -29,13 +29,28 @@ impl std::fmt::Display for FrameError {
                 write!(
                     f,
                     "a frame announces {length} bytes, the limit (jute.maxbuffer) is {max}"
-                )
+                )?;
+                match spoken(*length) {
+                    Some(other) => write!(f, "; it begins as {other} does"),
+                    None => Ok(()),
+                }
             }
         }
     }
 }
 
 impl std::error::Error for FrameError {}
+
+/// The protocol of a client that speaks another one, by the four bytes that were taken for a length.
+fn spoken(length: usize) -> Option<&'static str> {
+    match u32::try_from(length).ok()?.to_be_bytes() {
+        [0x16, 3, 0..=4, _] => Some("TLS, which is spoken on secureClientPort,"),
+        [b'G', b'E', b'T', b' '] | [b'H', b'E', b'A', b'D'] | [b'P', b'O', b'S', b'T'] => {
+            Some("HTTP")
+        }
+        _ => None,
+    }
+}
 
 /// Cuts the first frame off `bytes`: its payload and what lies behind it, or `None` when it is not
 /// complete. Looks at the length before any memory is taken.
@@ -91,6 +106,14 @@ impl OpenFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_protocols_are_recognised() {
+        let text = |begin: &[u8; 4]| split(begin, 9).expect_err("too large").to_string();
+        assert!(text(&[0x16, 3, 1, 2]).ends_with("TLS, which is spoken on secureClientPort, does"));
+        assert!(text(b"GET ").ends_with("HTTP does"));
+        assert!(text(&[0x16, 4, 1, 2]).ends_with("is 9"));
+    }
 
     #[test]
     fn the_bound_is_inclusive() {

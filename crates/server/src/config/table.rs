@@ -52,6 +52,7 @@ const OWN_QUORUM: &str = "tunes elections and links of the Java server; here the
 const OWN_CATCH_UP: &str = "tunes how the Java server feeds a member that lags; here it gets the log if that still reaches, else a snapshot";
 const FED_BY_LEADER: &str = "observers are fed by the leader";
 const NO_TLS: &str = "TLS between members is not there yet";
+const NO_QUORUM_AUTH: &str = "members do not authenticate each other yet; set it to `false` and keep the members' ports in a network of their own";
 const NO_KERBEROS: &str = "Kerberos is not there; names of SASL users are taken as they are";
 const NO_HTTP: &str = "the HTTP endpoint is not there yet; `mntr` gives the metrics";
 const NO_THROTTLE: &str = "this throttle is not there; queues are bounded by other means";
@@ -148,7 +149,10 @@ const ENSEMBLE: &[Key] = &[
     Key::new(Accepted, Property, "skipLearnerRequestToNextProcessor", "false", OWN_THREADS),
     Key::new(Accepted, Property, "follower.skipLearnerRequestToNextProcessor", "false", OWN_THREADS),
     Key::new(Accepted, Property, "forward_learner_requests_to_commit_processor_disabled", "false", OWN_THREADS),
-    Key::new(Warned, File, "quorum.auth.*", "", "members do not authenticate each other yet"),
+    Key::new(Refused, File, "quorum.auth.enableSasl", "false", NO_QUORUM_AUTH),
+    Key::new(Refused, File, "quorum.auth.learnerRequireSasl", "false", NO_QUORUM_AUTH),
+    Key::new(Refused, File, "quorum.auth.serverRequireSasl", "false", NO_QUORUM_AUTH),
+    Key::new(Accepted, File, "quorum.auth.*", "", "members do not authenticate each other yet"),
 ];
 
 #[rustfmt::skip]
@@ -265,7 +269,7 @@ const TLS: &[Key] = &[
     Key::new(Refused, Property, "ssl.x509.clientCertIdType", "SUBJECT", "only the subject of a certificate says who its owner is"),
     Key::new(Accepted, Property, "ssl.x509.*", "", "tells how to read other parts of a certificate than the subject"),
     Key::new(Accepted, Property, "ssl.quorum.*", "", NO_TLS),
-    Key::new(Warned, File, "sslQuorum", "false", NO_TLS),
+    Key::new(Refused, File, "sslQuorum", "false", "TLS between members is not there yet; set it to `false` and keep the members' ports in a network of their own"),
     Key::new(Warned, File, "portUnification", "false", NO_TLS),
     Key::new(Accepted, File, "sslQuorumReloadCertFiles", "false", NO_TLS),
 ];

@@ -247,7 +247,12 @@ fn what_would_change_data_in_silence_is_refused() {
             .refusal()
             .contains("SHA1, SHA-2 (as in SHA-256) and SHA-3 (as in SHA3-256) are")
     );
+    for text in ["sslQuorum=true", "quorum.auth.enableSasl=true"] {
+        let refusal = Case::with(text).refusal();
+        assert!(refusal.contains("a network of their own"), "{refusal}");
+    }
     Case::with("DigestAuthenticationProvider.digestAlg=SHA1\nelectionAlg=3").config();
+    Case::with("sslQuorum=false\nquorum.auth.enableSasl=false").config();
 }
 
 #[test]
@@ -324,7 +329,7 @@ fn missing_providers_and_wrong_values_are_warned_of() {
         "authProvider.1=org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
         "KeyAuthenticationProvider",
     );
-    warned("sslQuorum=true", "TLS between members");
+    warned("portUnification=true", "TLS between members");
     warned("jute.maxbuffer=4MB", "4MB is not a number");
     warned("emulate353TTLNodes=true", "what 3.5.3 has stored");
     warned("dataLogDir=logs", "logs is relative");
