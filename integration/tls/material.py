@@ -17,6 +17,8 @@ class Material:
     client (signed)                           old (signed, of the form without extensions)
     self (by itself, may sign others)         stranger (signed by foreign)
     expired (signed, over)                    plus `other-server`, a second one for the server
+    leaf (by itself, may not sign others)     by-leaf, old-by-leaf (signed by leaf all the same)
+    alike (sent with many others of one name, none of which leads anywhere)
     """
 
     def __init__(self, folder):
@@ -30,6 +32,10 @@ class Material:
         self.signed("client", "/C=US/ST=State/L=City/O=Org, Inc/OU=My Unit/CN=zk client", extensions="basicConstraints=CA:FALSE")
         self.signed("old", "/CN=old/emailAddress=a@b.c")
         self.signed("stranger", "/CN=zk client", by="foreign", extensions="basicConstraints=CA:FALSE")
+        self.authority("leaf", "/CN=leaf", "-addext", "basicConstraints=critical,CA:FALSE")
+        self.signed("by-leaf", "/CN=self", by="leaf", extensions="basicConstraints=CA:FALSE")
+        self.signed("old-by-leaf", "/CN=self", by="leaf")
+        self.alike("alike")
         self.expired("expired", "/CN=expired")
         self.stores()
 
@@ -49,9 +55,18 @@ class Material:
     def keytool(self, *arguments):
         subprocess.run(["keytool", "-noprompt", *arguments], cwd=self.folder, check=True, capture_output=True)
 
-    def authority(self, name, subject):
+    def authority(self, name, subject, *more):
         self.openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", subject,
-                     "-keyout", f"{name}.key", "-out", f"{name}.pem")
+                     "-keyout", f"{name}.key", "-out", f"{name}.pem", *more)
+
+    def alike(self, name):
+        """As many certificates as a handshake has room for. Each may stand behind each other one."""
+        others = [f"{name}-{number}" for number in range(6)]
+        for other in others:
+            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+                         "-subj", "/CN=alike", "-keyout", f"{other}.key", "-out", f"{other}.pem")
+        self.signed(name, "/CN=self", by=others[0], extensions="basicConstraints=CA:FALSE")
+        self.write(f"{name}.pem", f"{name}.pem", *[f"{other}.pem" for other in others] * 16)
 
     def request(self, name, subject):
         self.openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout", f"{name}.key", "-out", f"{name}.csr")
@@ -82,7 +97,7 @@ class Material:
         self.write("other-keystore.pem", "other-server.pem", "ca.pem", "other-server.key")
         self.openssl("pkcs8", "-topk8", "-v2", "aes-256-cbc", "-in", "server.key", "-passout", f"pass:{PASSWORD}", "-out", "server.enc")
         self.write("keystore-encrypted.pem", "server.pem", "ca.pem", "server.enc")
-        self.write("truststore.pem", "ca.pem", "self.pem")
+        self.write("truststore.pem", "ca.pem", "self.pem", "leaf.pem")
         self.write("mismatch.pem", "server.pem", "client.key")
         self.write("expired-keystore.pem", "expired.pem", "expired.key")
         for name, store in (("server", "keystore"), ("client", "client")):

@@ -13,13 +13,13 @@ VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("client", ["client", "old", "self"])
+@pytest.mark.parametrize("client", ["client", "old", "self", "leaf"])
 def test_certificates_that_are_trusted(server, material, client, version):
     assert is_let_in(server.secure_port, context(material, client, version))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("client", ["stranger", "expired", None])
+@pytest.mark.parametrize("client", ["stranger", "expired", "by-leaf", "old-by-leaf", None])
 def test_certificates_that_are_not(server, material, client, version):
     assert not is_let_in(server.secure_port, context(material, client, version))
 

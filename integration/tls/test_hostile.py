@@ -117,6 +117,45 @@ def test_a_handshake_in_small_pieces_succeeds(server, material):
     assert answer == b"imok"
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_many_certificates_of_one_name_take_no_time(bounded, material, version):
+    """There are more ways through them than can be tried."""
+    begun = time.monotonic()
+    assert not is_let_in(bounded.secure_port, context(material, "alike", version))
+    assert is_let_in(bounded.secure_port, context(material))
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.skipif(not IS_QUENDA, reason="a genuine server signs for each, and keeps the others waiting")
+def test_a_flood_of_greetings_keeps_nobody_waiting(start, material):
+    """A greeting whose sender hangs up costs it nothing."""
+    server = start(maxClientCnxns="0")
+    outgoing = ssl.MemoryBIO()
+    tls = context(material).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    greeting, stop = outgoing.read(), threading.Event()
+
+    def flood():
+        while not stop.is_set():
+            with tcp(server.secure_port) as sock:
+                sock.sendall(greeting)
+
+    threads = [threading.Thread(target=flood) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        time.sleep(2)
+        begun = time.monotonic()
+        assert is_let_in(server.secure_port, context(material))
+        waited = time.monotonic() - begun
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert waited < 5, waited
+
+
 def test_renegotiation_is_refused(bounded, material):
     """A client over TLS 1.2 asks for another handshake instead of a request. It gets none, and its patience ends."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{bounded.secure_port}", "-tls1_2", "-legacy_renegotiation",

@@ -237,3 +237,65 @@ fn bits(value: Value<'_>) -> Option<&[u8]> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+
+    fn der(pem: &[u8]) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(pem).expect("a certificate")
+    }
+
+    #[test]
+    fn who_may_sign_says_so_or_cannot_say() {
+        for (pem, expected) in [
+            (&include_bytes!("golden/ca.pem")[..], true),
+            (include_bytes!("golden/client-self.pem"), true),
+            (include_bytes!("golden/client-old.pem"), true),
+            (include_bytes!("golden/client-leaf.pem"), false),
+            (include_bytes!("golden/client-by-leaf.pem"), false),
+            (include_bytes!("golden/client-server.pem"), false),
+        ] {
+            let der = der(pem);
+            let certificate =
+                Certificate::parse(&der).unwrap_or_else(|problem| panic!("{problem}"));
+            assert_eq!(
+                certificate.may_sign(),
+                expected,
+                "{}",
+                certificate.subject_text()
+            );
+        }
+    }
+
+    /// Clients send them before anything is known of them.
+    #[test]
+    fn no_certificate_breaks_the_server() {
+        for pem in [
+            &include_bytes!("golden/ca.pem")[..],
+            include_bytes!("golden/client.pem"),
+            include_bytes!("golden/client-old.pem"),
+            include_bytes!("golden/named-here.pem"),
+        ] {
+            let whole = der(pem);
+            let changes = [0x00, 0x01, 0x30, 0x7f, 0x80, 0x81, 0x84, 0xff];
+            let changed = (0..whole.len()).flat_map(|at| changes.map(|byte| (at, byte)));
+            for (at, byte) in changed {
+                let mut bytes = whole.to_vec();
+                bytes[at] = byte;
+                for bytes in [&bytes[..], &bytes[..at]] {
+                    if let Ok(certificate) = Certificate::parse(bytes) {
+                        let _ = (certificate.may_sign(), certificate.raw_key());
+                        let _ = (
+                            certificate.common_names().count(),
+                            certificate.valid_until(),
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
