@@ -76,6 +76,7 @@ class DiscoveryScenario extends Scenario {
                 .providerStrategy(new RoundRobinStrategy<>()).build());
         provider.start();
 
+        reader.sync().forPath(root);
         assertEquals(wanted(1, 2, 3), payloads(looking.queryForInstances(NAME)));
         assertEquals(List.of(NAME), List.copyOf(looking.queryForNames()));
         eventuallyEqual(() -> wanted(1, 2, 3), () -> payloads(cache.getInstances()));

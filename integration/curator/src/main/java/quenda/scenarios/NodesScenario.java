@@ -30,6 +30,7 @@ class NodesScenario extends Scenario {
     void persistentNodeComesBack() throws Exception {
         CuratorFramework other = client();
         PersistentNode node = persistentNode(client(), CreateMode.EPHEMERAL, root + "/node");
+        other.sync().forPath(root);
         for (int round = 0; round < 5; round++) {
             long before = other.checkExists().forPath(root + "/node").getCzxid();
             other.delete().forPath(root + "/node");
@@ -44,6 +45,7 @@ class NodesScenario extends Scenario {
         CuratorFramework other = client();
         CuratorFramework owner = client();
         PersistentNode node = persistentNode(owner, CreateMode.EPHEMERAL, root + "/node");
+        other.sync().forPath(root);
         long before = other.checkExists().forPath(node.getActualPath()).getEphemeralOwner();
         Sessions.endAtServer(owner);
         eventually("made by the new session", () -> {
@@ -58,6 +60,7 @@ class NodesScenario extends Scenario {
         PersistentNode node = persistentNode(client(), CreateMode.EPHEMERAL_SEQUENTIAL, root + "/node-");
         String name = node.getActualPath();
         Target.killLeader();
+        other.sync().forPath(root);
         assertNotNull(other.checkExists().forPath(name));
         assertEquals(List.of(name.substring(root.length() + 1)), other.getChildren().forPath(root));
         assertTrue(lost.isEmpty(), "sessions lost: " + lost);
@@ -71,6 +74,7 @@ class NodesScenario extends Scenario {
         node.start();
         assertTrue(node.waitForInitialCreate(30, TimeUnit.SECONDS));
         Target.killLeader();
+        other.sync().forPath(root);
         for (int look = 0; look < TTL_MS / 100 + 10; look++) {
             assertNotNull(other.checkExists().forPath(root + "/ttl"), "gone while its owner is there");
             TimeUnit.MILLISECONDS.sleep(100);

@@ -23,6 +23,7 @@ import org.apache.curator.framework.recipes.queue.QueueConsumer;
 import org.apache.curator.framework.recipes.queue.QueueSerializer;
 import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
 import org.apache.curator.framework.state.ConnectionState;
+import org.apache.zookeeper.data.Stat;
 import org.junit.jupiter.api.Test;
 
 /** What is put in comes out: all of it, once, in the order that the queue promises. */
@@ -30,6 +31,7 @@ class QueuesScenario extends Scenario {
     private static final int PRODUCERS = 3;
     private static final int CONSUMERS = 3;
     private static final int ITEMS = 40;
+    private static final long LOCKED_MS = 5_000;
 
     private static final QueueSerializer<String> SERIALIZER = new QueueSerializer<>() {
         @Override
@@ -61,43 +63,73 @@ class QueuesScenario extends Scenario {
         };
     }
 
-    /** Item → how often it was consumed. */
-    private Map<String, AtomicInteger> throughQueue(Runnable meanwhile) throws Exception {
-        Map<String, AtomicInteger> taken = new ConcurrentHashMap<>();
-        for (int number = 0; number < CONSUMERS; number++) {
-            QueueConsumer<String> consumer =
-                    consumer(item -> taken.computeIfAbsent(item, key -> new AtomicInteger()).incrementAndGet());
-            closing(QueueBuilder.builder(client(), consumer, SERIALIZER, root + "/queue")
-                    .lockPath(root + "/locks").buildQueue()).start();
+    /** A started consumer with a client of its own, which counts how often it takes each item. */
+    private CuratorFramework consume(Map<String, AtomicInteger> taken) throws Exception {
+        CuratorFramework client = client();
+        QueueConsumer<String> consumer =
+                consumer(item -> taken.computeIfAbsent(item, key -> new AtomicInteger()).incrementAndGet());
+        closing(QueueBuilder.builder(client, consumer, SERIALIZER, root + "/queue")
+                .lockPath(root + "/locks").buildQueue()).start();
+        return client;
+    }
+
+    private void produce(int number) throws Exception {
+        DistributedQueue<String> queue =
+                closing(QueueBuilder.builder(client(), null, SERIALIZER, root + "/queue").lockPath(root + "/locks").buildQueue());
+        queue.start();
+        for (int item = 0; item < ITEMS; item++) {
+            queue.put(number + "-" + item);
+            TimeUnit.MILLISECONDS.sleep(10);
         }
-        Jobs jobs = start(PRODUCERS, number -> {
-            DistributedQueue<String> queue =
-                    closing(QueueBuilder.builder(client(), null, SERIALIZER, root + "/queue").lockPath(root + "/locks").buildQueue());
-            queue.start();
-            for (int item = 0; item < ITEMS; item++) {
-                queue.put(number + "-" + item);
-                TimeUnit.MILLISECONDS.sleep(10);
+        assertTrue(queue.flushPuts(60, TimeUnit.SECONDS));
+    }
+
+    /** Whether nothing is in the queue but items that somebody has locked for long. */
+    private boolean areLeftLocked(CuratorFramework reader) throws Exception {
+        if (isEmpty(reader, root + "/queue")) {
+            return true;
+        }
+        for (String item : reader.getChildren().forPath(root + "/queue")) {
+            Stat lock = reader.checkExists().forPath(root + "/locks/" + item);
+            if (lock == null || System.currentTimeMillis() - lock.getCtime() < LOCKED_MS) {
+                return false;
             }
-            assertTrue(queue.flushPuts(60, TimeUnit.SECONDS));
-        });
-        eventually("they are at it", () -> taken.size() > CONSUMERS);
-        meanwhile.run();
-        jobs.join();
-        eventuallyEqual(() -> PRODUCERS * ITEMS, taken::size);
-        CuratorFramework reader = client();
-        eventually("the queue is empty", () -> isEmpty(reader, root + "/queue"));
-        return taken;
+        }
+        return true;
     }
 
     @Test
     void everyItemOnce() throws Exception {
-        Map<String, AtomicInteger> taken = throughQueue(() -> {});
+        Map<String, AtomicInteger> taken = new ConcurrentHashMap<>();
+        for (int number = 0; number < CONSUMERS; number++) {
+            consume(taken);
+        }
+        inParallel(PRODUCERS, this::produce);
+        eventuallyEqual(() -> PRODUCERS * ITEMS, taken::size);
+        CuratorFramework reader = client();
+        eventually("the queue is empty", () -> isEmpty(reader, root + "/queue"));
         assertTrue(taken.values().stream().allMatch(count -> count.get() == 1), taken.toString());
     }
 
     @Test
     void noItemIsLostWhileTheLeaderIsKilled() throws Exception {
-        throughQueue(Target::killLeader);
+        Map<String, AtomicInteger> taken = new ConcurrentHashMap<>();
+        List<CuratorFramework> consumers = new ArrayList<>();
+        for (int number = 0; number < CONSUMERS; number++) {
+            consumers.add(consume(taken));
+        }
+        Jobs jobs = start(PRODUCERS, this::produce);
+        eventually("they are at it", () -> taken.size() > CONSUMERS);
+        Target.killLeader();
+        jobs.join();
+        CuratorFramework reader = client();
+        eventually("all is taken, or locked", () -> areLeftLocked(reader));
+        // A consumer that loses its connection while it locks an item finds the lock when it tries again, and takes it for
+        // somebody else's: such an item waits until that session ends. Others have to get it then.
+        consumers.forEach(CuratorFramework::close);
+        consume(taken);
+        eventuallyEqual(() -> PRODUCERS * ITEMS, taken::size);
+        eventually("the queue is empty", () -> isEmpty(reader, root + "/queue"));
     }
 
     @Test

@@ -113,6 +113,7 @@ class SessionsScenario extends Scenario {
         eventually("gone with its session", () -> other.checkExists().forPath(ephemeral(0)) == null);
         owner.create().withMode(CreateMode.EPHEMERAL).forPath(ephemeral(1));
         assertNotEquals(before, sessionOf(owner));
+        other.sync().forPath(root);
         assertEquals(sessionOf(owner), other.checkExists().forPath(ephemeral(1)).getEphemeralOwner());
     }
 }
