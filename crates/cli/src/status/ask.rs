@@ -12,6 +12,9 @@ const WORD: &[u8] = b"qsta";
 /// Bytes of an answer that are read at most.
 const ANSWER_MAX: u64 = 4 << 20;
 
+/// How a TLS server begins its answer to what is no TLS.
+const TLS_ALERT: u8 = 0x15;
+
 /// Asks all of them at once.
 pub(super) fn ask_all(addresses: &[String], patience: Duration) -> Vec<Answer> {
     std::thread::scope(|scope| {
@@ -36,7 +39,12 @@ fn ask(address: &str, patience: Duration) -> Answer {
                 .to_owned(),
         );
     }
-    serde_json::from_str(&text).map_err(|error| format!("answers what is no status: {error}"))
+    serde_json::from_str(&text).map_err(|error| match text.as_bytes() {
+        [TLS_ALERT, 3, ..] => {
+            "speaks TLS, which this command does not: ask the member's clientPort".to_owned()
+        }
+        _ => format!("answers what is no status: {error}"),
+    })
 }
 
 fn reason(error: &io::Error) -> String {
@@ -113,6 +121,9 @@ mod tests {
         let error = ask(&address, Duration::from_secs(30)).expect_err("no status");
         assert!(error.starts_with("answers what is no status: "), "{error}");
         assert_eq!(server.join().expect("the server"), WORD);
+        let (address, _server) = answering("\u{15}\u{3}\u{3}\0\u{2}\u{2}2");
+        let error = ask(&address, Duration::from_secs(30)).expect_err("no status");
+        assert!(error.starts_with("speaks TLS"), "{error}");
         let (address, _server) = answering("");
         let error = ask(&address, Duration::from_secs(30)).expect_err("no status");
         assert!(error.starts_with("closes the connection"), "{error}");

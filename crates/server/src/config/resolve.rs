@@ -13,7 +13,7 @@ use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
 use super::{keys, members, sasl, tls};
 
 /// Schemes that a client can prove an identity with.
-const SCHEMES: [&str; 4] = ["digest", "ip", "sasl", "x509"];
+const SCHEMES: [&str; 4] = ["digest", "ip", SASL, X509];
 /// What ZooKeeper calls the providers of those schemes, and of the one by which a client says which ensemble it means.
 const PROVIDERS: [&str; 5] = [
     sasl::PROVIDER,
@@ -24,6 +24,7 @@ const PROVIDERS: [&str; 5] = [
 ];
 const ENSEMBLE_PROVIDER: &str = "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider";
 const SASL: &str = "sasl";
+const X509: &str = "x509";
 /// The greatest number a Java `int` holds.
 const GREATEST_NUMBER: i64 = i32::MAX as i64;
 /// The least request bound with which a client can still open a session.
@@ -84,9 +85,7 @@ pub(super) fn resolve(
         digest_enabled: reader.is_true("DigestAuthenticationProvider.enabled"),
         four_letter_whitelist: settings.get("4lw.commands.whitelist").map(str::to_owned),
         read_only_mode: reader.is_true("readonlymode.enabled"),
-        super_digest: settings
-            .get("DigestAuthenticationProvider.superDigest")
-            .map(str::to_owned),
+        super_digest: reader.super_digest(),
         skip_acl: settings.get_or_default("skipACL") == "yes",
         enforce_quota: reader.is_true("enforceQuota"),
         reconfig_enabled: reader.strict_bool("reconfigEnabled")?,
@@ -252,7 +251,7 @@ impl Reader<'_> {
         let is_provided = |scheme: &str| match scheme {
             "digest" => digest,
             SASL => sasl.enabled,
-            "x509" => x509,
+            X509 => x509,
             _ => SCHEMES.contains(&scheme),
         };
         if let Some(scheme) = schemes
@@ -278,6 +277,18 @@ impl Reader<'_> {
                 "{KEY}={name} is not supported: SHA1, SHA-2 (as in SHA-256) and SHA-3 (as in SHA3-256) are"
             ))
         })
+    }
+
+    /// Whose digest is not of the form is never proved by anybody.
+    fn super_digest(&mut self) -> Option<String> {
+        const KEY: &str = "DigestAuthenticationProvider.superDigest";
+        let digest = self.settings.get(KEY)?;
+        if !digest.contains(':') {
+            let text =
+                format!("{KEY}={digest} is not of the form NAME:DIGEST: nobody can prove it");
+            self.remarks.push(Remark::warn(text));
+        }
+        Some(digest.to_owned())
     }
 
     fn remark_providers(&mut self) {
@@ -366,8 +377,13 @@ pub(super) fn warn_if_relative(path: &Path, remarks: &mut Vec<Remark>) {
 }
 
 fn no_provider(key: &str, scheme: &str) -> ConfigError {
+    let remedy = match scheme {
+        SASL => "; give users: java.security.auth.login.config or quenda.saslUsers",
+        X509 => "; it comes with secureClientPort",
+        _ => "",
+    };
     ConfigError::invalid(format!(
-        "{key}: there is no authentication provider for the scheme {scheme}"
+        "{key}: there is no authentication provider for the scheme {scheme}{remedy}"
     ))
 }
 

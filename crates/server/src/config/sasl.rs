@@ -113,6 +113,7 @@ fn first_reading(
         ),
         Some(_) => None,
     };
+    warn_of_unknown_super_users(users.as_ref(), reader);
     if let Some(problem) = problem {
         let text = format!("SASL users, {source}: {problem}");
         reader.remarks.push(Remark::warn(text));
@@ -120,7 +121,19 @@ fn first_reading(
     Ok(users)
 }
 
-fn is_open_to_all(path: &Path) -> bool {
+fn warn_of_unknown_super_users(users: Option<&Users>, reader: &mut Reader<'_>) {
+    let Some(users) = users else { return };
+    for (key, user) in reader.settings.family("superUser") {
+        let is_key = key.is_empty() || key.starts_with('.');
+        if is_key && !user.is_empty() && !users.contains_key(user) {
+            let text = format!("superUser{key}: {user:?} is not among the users");
+            reader.remarks.push(Remark::warn(text));
+        }
+    }
+}
+
+/// Whether everybody on this machine may read a file.
+pub(super) fn is_open_to_all(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
 }

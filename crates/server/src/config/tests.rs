@@ -227,7 +227,8 @@ fn a_wrong_file_is_refused_in_zookeepers_words() {
         ),
         (
             "dataDir=DIR\nenforce.auth.enabled=true\nenforce.auth.schemes=digest,sasl",
-            "enforce.auth.schemes: there is no authentication provider for the scheme sasl",
+            "enforce.auth.schemes: there is no authentication provider for the scheme sasl; give users: \
+             java.security.auth.login.config or quenda.saslUsers",
         ),
         ("dataDir=DIR\nserver.x=h:1:2", "serverid x is not a number"),
         (
@@ -329,6 +330,8 @@ fn missing_providers_and_wrong_values_are_warned_of() {
         "authProvider.1=org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
         "KeyAuthenticationProvider",
     );
+    let digest = "DigestAuthenticationProvider.superDigest";
+    warned(&format!("{digest}=admin"), "is not of the form");
     warned("portUnification=true", "TLS between members");
     warned("jute.maxbuffer=4MB", "4MB is not a number");
     warned("emulate353TTLNodes=true", "what 3.5.3 has stored");

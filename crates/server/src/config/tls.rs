@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::remark::{ConfigError, Remark};
 use super::resolve::{Reader, warn_if_relative};
+use super::sasl::is_open_to_all;
 
 /// What ZooKeeper calls the provider of the x509 scheme.
 pub(super) const X509_PROVIDER: &str =
@@ -139,6 +140,12 @@ pub(super) fn resolve(reader: &mut Reader<'_>) -> Result<Option<TlsSettings>, Co
     demand_subject(reader)?;
     let client_auth = client_auth(reader)?;
     let key_store = store(reader, "keyStore")?.ok_or_else(|| missing("keyStore", unified))?;
+    if is_open_to_all(&key_store.path) {
+        reader.remarks.push(Remark::warn(format!(
+            "ssl.keyStore: every user of this machine may read the private key in {}; chmod o= it",
+            key_store.path.display()
+        )));
+    }
     let trust_store = store(reader, "trustStore")?;
     if trust_store.is_none() && client_auth != ClientAuth::None {
         return Err(missing("trustStore", unified));

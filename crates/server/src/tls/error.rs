@@ -68,7 +68,7 @@ pub enum Problem {
     NoTrusted(String),
     /// The key is of a kind that is not there.
     #[error(
-        "its key cannot be used: {0}. RSA from 2048 bits, EC P-256 and P-384, and Ed25519 keys can"
+        "its key cannot be used: {0}. RSA from 2048 bits, EC P-256 and P-384, and Ed25519 keys can. A new one: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out server.key"
     )]
     UnusableKey(String),
     /// The key and the certificate are not of one pair.
