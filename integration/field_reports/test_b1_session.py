@@ -7,8 +7,8 @@ import time
 import pytest
 
 from integration.lib.zkwire import (
-    ERR, EV, FLAG, OP, Closed, Conn, Refused, connect_request, create, eventually, frame, int32, read, read_to_end,
-    set_data, tcp,
+    ERR, EV, FLAG, OP, Closed, Conn, Refused, buffer, connect_request, create, eventually, frame, int32, read,
+    read_to_end, set_data, tcp,
 )
 
 REFUSAL = struct.pack(">iiiqi", 37, 0, 0, 0, 16) + bytes(16) + b"\0"
@@ -298,3 +298,15 @@ def test_closed_is_not_raised_by_idle_connections(connect):
         assert c.exists("/") is not None
     except Closed:
         pytest.fail("an idle connection was closed within its session timeout")
+
+
+@pytest.mark.quenda_only("Java closes at once, and a client that pings at that moment is told of a broken pipe instead")
+def test_what_is_sent_behind_the_end_does_not_reset_the_connection(server):
+    for op, body in ((OP.CLOSE_SESSION, b""), (OP.AUTH, int32(0) + buffer(b"nonsense") + buffer(b"x"))):
+        conn = Conn(server.port)
+        assert conn.call(op, body, xid=-4 if op == OP.AUTH else 1).err == (ERR.AUTH_FAILED if op == OP.AUTH else ERR.OK)
+        with pytest.raises(Closed):
+            conn.frame()
+        for _ in range(1000):
+            conn.send(OP.PING, xid=-2)
+        conn.drop()

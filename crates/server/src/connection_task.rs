@@ -16,6 +16,7 @@ use tracing::{debug, info};
 use crate::calm::Calm;
 use crate::four_letter::{Word, recognise};
 use crate::limits::{CLOSE_PATIENCE, INBOX_BYTES, READ_BYTES, WORD_PATIENCE};
+use crate::lingering::linger;
 use crate::node_source::NodeSource;
 use crate::registry::{Admitted, Handle};
 use crate::shared::Shared;
@@ -172,7 +173,7 @@ impl<S: Transport> ConnectionTask<S> {
                 }
             }
             if let Some(reason) = self.serve_until_idle().await? {
-                self.drain().await;
+                self.end(&reason).await;
                 return Ok(reason);
             }
             fresh = fresh && self.handle.connection.lock().is_fresh();
@@ -336,8 +337,17 @@ impl<S: Transport> ConnectionTask<S> {
         }
     }
 
-    /// Sends the last output of a connection that is to be closed, if the client takes it soon.
-    async fn drain(&mut self) {
+    /// Lets the client see its last output and the end. When the member ends its service all are sent away at
+    /// once, and nobody is waited for.
+    async fn end(&mut self, reason: &CloseReason) {
+        let all_at_once = matches!(reason, CloseReason::Member | CloseReason::NotServing);
+        if self.drain().await && !all_at_once {
+            linger(&mut self.stream).await;
+        }
+    }
+
+    /// Sends the last output of a connection that is to be closed; whether the client has taken it soon.
+    async fn drain(&mut self) -> bool {
         let rest = self.handle.connection.lock().take_output();
         self.output.unsplit(rest);
         let sent = timeout(CLOSE_PATIENCE, async {
@@ -345,9 +355,11 @@ impl<S: Transport> ConnectionTask<S> {
             self.departure.leave();
             self.stream.shutdown().await
         });
-        if !matches!(sent.await, Ok(Ok(()))) {
+        let taken = matches!(sent.await, Ok(Ok(())));
+        if !taken {
             debug!(peer = %self.handle.peer, "the client did not take its last replies");
         }
+        taken
     }
 
     async fn answer_word(&mut self, word: Word) -> io::Result<CloseReason> {

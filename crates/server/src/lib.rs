@@ -21,6 +21,7 @@ mod golden_text;
 mod image_store;
 mod inbox;
 mod limits;
+mod lingering;
 mod listener;
 mod log_writer;
 mod member_status;

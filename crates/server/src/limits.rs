@@ -44,6 +44,16 @@ pub const STORE_FILES: u64 = 1024;
 /// How long a connection that is to be closed may take to accept its last output.
 pub const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a client that has got its last output may take to end its side. Most do at once.
+pub const LINGER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many connections are waited for in this way at one time. They are not counted as clients any more, and each has
+/// an open file.
+pub const LINGERING_MAX: usize = 256;
+
+/// How much of what such a client still sends is read, and thrown away, at once.
+pub const LINGER_BYTES: usize = 4096;
+
 /// How long a four-letter word's answer may take to be accepted.
 pub const WORD_PATIENCE: Duration = Duration::from_secs(10);
 
