@@ -53,9 +53,8 @@ class DiscoveryScenario extends Scenario {
 
     /** A client whose listeners have heard that it is connected: Curator registers an instance anew then, too. */
     private CuratorFramework connected() throws Exception {
-        CuratorFramework client = client();
         CountDownLatch heard = new CountDownLatch(1);
-        client.getConnectionStateListenable().addListener((of, state) -> heard.countDown());
+        CuratorFramework client = client((of, state) -> heard.countDown());
         assertTrue(heard.await(30, TimeUnit.SECONDS), "not connected");
         return client;
     }

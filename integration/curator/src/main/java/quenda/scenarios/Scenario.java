@@ -15,9 +15,11 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.state.ConnectionState;
+import org.apache.curator.framework.state.ConnectionStateListener;
 import org.apache.curator.retry.RetryNTimes;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.data.Stat;
@@ -58,14 +60,15 @@ abstract class Scenario {
         clients.forEach(CuratorFramework::close);
     }
 
-    /** A started client; it is closed behind the test. */
-    CuratorFramework client() {
+    /** A started client, which these listen to from the start; it is closed behind the test. */
+    CuratorFramework client(ConnectionStateListener... listeners) {
         CuratorFramework client = newClient(Target.CONNECT);
         client.getConnectionStateListenable().addListener((of, state) -> {
             if (state == ConnectionState.LOST) {
                 lost.add(of.toString());
             }
         });
+        Stream.of(listeners).forEach(client.getConnectionStateListenable()::addListener);
         clients.add(client);
         client.start();
         return client;
