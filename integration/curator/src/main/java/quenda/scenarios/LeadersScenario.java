@@ -51,7 +51,7 @@ class LeadersScenario extends Scenario {
         List<LeaderLatch> latches = latches();
         while (!latches.isEmpty()) {
             LeaderLatch leader = onlyLeader(latches);
-            assertEquals(latches.size(), leader.getParticipants().size());
+            eventuallyEqual(latches::size, () -> leader.getParticipants().size());
             leader.close();
             latches.remove(leader);
         }

@@ -131,7 +131,7 @@ class LocksScenario extends Scenario {
         InterProcessMutex other = new InterProcessMutex(client(), root + "/lock");
         holder.acquire();
         assertFalse(other.acquire(300, TimeUnit.MILLISECONDS));
-        assertEquals(1, holder.getParticipantNodes().size());
+        eventuallyEqual(() -> 1, () -> holder.getParticipantNodes().size());
         holder.release();
         assertTrue(other.acquire(10, TimeUnit.SECONDS));
         other.release();
