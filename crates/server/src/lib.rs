@@ -35,6 +35,7 @@ pub mod recover;
 mod registry;
 mod run;
 mod sasl;
+mod secrets_file;
 mod shared;
 pub mod status;
 mod system;

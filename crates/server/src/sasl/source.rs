@@ -9,6 +9,7 @@ use quenda_tree::identity::is_principal;
 
 use super::jaas::{self, Entry, Malformed};
 use super::plain;
+use crate::secrets_file;
 
 /// The one login module that is there.
 const DIGEST_MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule";
@@ -82,7 +83,7 @@ impl UserSource {
     }
 
     fn users(&self) -> Result<Option<Users>, Problem> {
-        let bytes = std::fs::read(self.path()).map_err(Problem::Unreadable)?;
+        let bytes = secrets_file::read(self.path()).map_err(Problem::Unreadable)?;
         let text = String::from_utf8_lossy(&bytes);
         let users = match self {
             UserSource::Plain(_) => Some(plain::parse(&text)?),

@@ -1,6 +1,5 @@
 //! Stores: files with the server's key, or with the certificates that are trusted.
 
-use std::fs;
 use std::path::Path;
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -8,6 +7,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::error::{Problem, TlsError};
 use super::{jks, pem, pkcs12};
 use crate::config::{Password, StoreFormat, StoreSettings};
+use crate::secrets_file;
 
 /// A private key with its certificates: its own first, the ones that signed it behind.
 pub struct KeyEntry {
@@ -68,7 +68,8 @@ pub fn read_trusted(settings: &StoreSettings) -> Result<Vec<CertificateDer<'stat
 }
 
 fn open<'a>(settings: &'a StoreSettings, keys: &'static str) -> Result<Source<'a>, TlsError> {
-    let read = |path: &Path| fs::read(path).map_err(|error| Problem::from(error).of(path));
+    let read =
+        |path: &Path| secrets_file::read(path).map_err(|error| Problem::from(error).of(path));
     let password = match &settings.password {
         Password::Given(secret) => secret.0.clone(),
         Password::File(path) => {
