@@ -39,6 +39,7 @@ check: build-deps ## Format, lints, generated code, crate levels
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	cargo run --release --locked -q -p quenda-xtask -- check
 	cargo metadata --locked --format-version 1 --manifest-path integration/fuzz/Cargo.toml >/dev/null
+	integration/compat/table --check
 
 .PHONY: unit
 unit: build-deps ## Tests of the crates

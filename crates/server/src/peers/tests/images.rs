@@ -21,6 +21,8 @@ const INDEX: u64 = 77;
 struct Shelf {
     files: Mutex<HashMap<(u64, u32), Vec<u8>>>,
     received: Arc<Mutex<Vec<Vec<u8>>>>,
+    /// How many sinks there were: only the last one may write.
+    sinks: Arc<AtomicU64>,
     finished: Arc<AtomicU64>,
     read: AtomicU64,
 }
@@ -82,8 +84,11 @@ impl Images for Shelf {
             u64::from_be_bytes(bytes) as usize
         });
         let lengths: Vec<usize> = lengths.collect();
-        *self.received.lock() = vec![Vec::new(); lengths.len()];
+        let mut received = self.received.lock();
+        *received = vec![Vec::new(); lengths.len()];
         Ok(Box::new(Sink {
+            number: self.sinks.fetch_add(1, Ordering::SeqCst) + 1,
+            sinks: Arc::clone(&self.sinks),
             lengths,
             received: Arc::clone(&self.received),
             finished: Arc::clone(&self.finished),
@@ -92,6 +97,8 @@ impl Images for Shelf {
 }
 
 struct Sink {
+    number: u64,
+    sinks: Arc<AtomicU64>,
     lengths: Vec<usize>,
     received: Arc<Mutex<Vec<Vec<u8>>>>,
     finished: Arc<AtomicU64>,
@@ -108,6 +115,9 @@ impl ImageSink for Sink {
 
     fn write(&mut self, file: u32, offset: u64, bytes: &[u8]) -> Result<(), ImageError> {
         let mut received = self.received.lock();
+        if self.number != self.sinks.load(Ordering::SeqCst) {
+            return Err(ImageError::Failed("a newer one is received".to_owned()));
+        }
         let kept = &mut received[file as usize];
         assert_eq!(kept.len() as u64, offset, "a piece out of order");
         assert!(bytes.len() <= IMAGE_CHUNK_BYTES);
