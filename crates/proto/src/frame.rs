@@ -31,7 +31,7 @@ impl std::fmt::Display for FrameError {
                     "a frame announces {length} bytes, the limit (jute.maxbuffer) is {max}"
                 )?;
                 match spoken(*length) {
-                    Some(other) => write!(f, "; it begins as {other} does"),
+                    Some(other) => write!(f, "; with these bytes begins {other}"),
                     None => Ok(()),
                 }
             }
@@ -44,9 +44,9 @@ impl std::error::Error for FrameError {}
 /// The protocol of a client that speaks another one, by the four bytes that were taken for a length.
 fn spoken(length: usize) -> Option<&'static str> {
     match u32::try_from(length).ok()?.to_be_bytes() {
-        [0x16, 3, 0..=4, _] => Some("TLS, which is spoken on secureClientPort,"),
+        [0x16, 3, 0..=4, _] => Some("TLS, which is spoken on secureClientPort"),
         [b'G', b'E', b'T', b' '] | [b'H', b'E', b'A', b'D'] | [b'P', b'O', b'S', b'T'] => {
-            Some("HTTP")
+            Some("a request of HTTP")
         }
         _ => None,
     }
@@ -110,8 +110,10 @@ mod tests {
     #[test]
     fn other_protocols_are_recognised() {
         let text = |begin: &[u8; 4]| split(begin, 9).expect_err("too large").to_string();
-        assert!(text(&[0x16, 3, 1, 2]).ends_with("TLS, which is spoken on secureClientPort, does"));
-        assert!(text(b"GET ").ends_with("HTTP does"));
+        assert!(
+            text(&[0x16, 3, 1, 2]).ends_with("begins TLS, which is spoken on secureClientPort")
+        );
+        assert!(text(b"GET ").ends_with("begins a request of HTTP"));
         assert!(text(&[0x16, 4, 1, 2]).ends_with("is 9"));
     }
 

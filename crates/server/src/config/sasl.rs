@@ -48,16 +48,23 @@ pub(super) fn resolve(reader: &mut Reader<'_>) -> Result<SaslSettings, ConfigErr
         Some(source) => first_reading(source, reader)?,
         None => None,
     };
-    let settings = reader.settings;
-    let super_users = settings.family("superUser");
-    let super_users = super_users.filter(|(rest, _)| rest.is_empty() || rest.starts_with('.'));
+    let super_users = super_users(reader);
+    if let Some(found) = &found {
+        warn_of_unknown(&super_users, found, reader.remarks);
+    }
     Ok(SaslSettings {
         enabled: is_provided || found.is_some(),
         users,
-        super_users: super_users.map(|(_, user)| user.to_owned()).collect(),
+        super_users,
         super_password: super_password(reader).map(Password::new),
         allow_failed_clients: reader.is_true("allowSaslFailedClients"),
     })
+}
+
+fn super_users(reader: &Reader<'_>) -> Vec<String> {
+    let family = reader.settings.family("superUser");
+    let users = family.filter(|(rest, _)| rest.is_empty() || rest.starts_with('.'));
+    users.map(|(_, user)| user.to_owned()).collect()
 }
 
 fn super_password<'a>(reader: &Reader<'a>) -> Option<&'a str> {
@@ -113,7 +120,6 @@ fn first_reading(
         ),
         Some(_) => None,
     };
-    warn_of_unknown_super_users(users.as_ref(), reader);
     if let Some(problem) = problem {
         let text = format!("SASL users, {source}: {problem}");
         reader.remarks.push(Remark::warn(text));
@@ -121,13 +127,11 @@ fn first_reading(
     Ok(users)
 }
 
-fn warn_of_unknown_super_users(users: Option<&Users>, reader: &mut Reader<'_>) {
-    let Some(users) = users else { return };
-    for (key, user) in reader.settings.family("superUser") {
-        let is_key = key.is_empty() || key.starts_with('.');
-        if is_key && !user.is_empty() && !users.contains_key(user) {
-            let text = format!("superUser{key}: {user:?} is not among the users");
-            reader.remarks.push(Remark::warn(text));
+fn warn_of_unknown(super_users: &[String], users: &Users, remarks: &mut Vec<Remark>) {
+    for user in super_users {
+        if !user.is_empty() && !users.contains_key(user) {
+            let text = format!("superUser: {user:?} is not among the users");
+            remarks.push(Remark::warn(text));
         }
     }
 }

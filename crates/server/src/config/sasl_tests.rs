@@ -52,7 +52,7 @@ fn all_that_can_be_said_is_read() {
         ),
         &SECTION.replace("Server", "Other"),
     );
-    let unknown = "superUser.2: \"ben\" is not among the users";
+    let unknown = "superUser: \"ben\" is not among the users";
     assert_eq!(warnings(&case), [unknown]);
     let config = case.config();
     assert_eq!(config.sasl.super_users, ["bob", "ben"]);

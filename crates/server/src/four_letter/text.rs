@@ -222,24 +222,13 @@ pub(super) fn dump(source: &dyn Source) -> String {
     text
 }
 
-/// Sessions that expire in the same second share a set.
 fn sessions_by_expiry(text: &mut String, source: &dyn Source) {
-    let expiries = source.session_expiries();
-    let mut sets = by_second(expiries.iter().map(|expiry| (expiry.at_ms, expiry.id)));
-    sets.values_mut()
-        .for_each(|sessions| sessions.sort_unstable());
-    let counts = (sets.len(), expiries.len());
-    append(
-        text,
-        format_args!("Session Sets ({})/({}):\n", counts.0, counts.1),
-    );
-    for (second, sessions) in sets {
-        let date = java::date(second * 1000);
-        append(text, format_args!("{} expire at {date}:\n", sessions.len()));
-        for session in sessions {
-            append(text, format_args!("\t{}\n", java::hex(session)));
-        }
-    }
+    let mut expiries = source.session_expiries();
+    expiries.sort_unstable_by_key(|expiry| expiry.id);
+    let lines = expiries
+        .iter()
+        .map(|expiry| (expiry.at_ms, java::hex(expiry.id)));
+    sets_by_expiry(text, "Session", lines);
 }
 
 fn sessions_by_id(text: &mut String, source: &dyn Source) {
@@ -254,36 +243,39 @@ fn sessions_by_id(text: &mut String, source: &dyn Source) {
     }
 }
 
-/// Connections that end in the same second, unless their clients are heard, share a set. One without a session has 0.
+/// A connection without a session has 0 for it.
 fn connections_by_expiry(text: &mut String, connections: &[ConnectionView]) {
-    let sets = by_second(connections.iter().map(|each| (each.expires_ms, each)));
-    let counts = (sets.len(), connections.len());
-    append(
-        text,
-        format_args!("Connections Sets ({})/({}):\n", counts.0, counts.1),
-    );
-    for (second, connections) in sets {
-        let date = java::date(second * 1000);
-        append(
-            text,
-            format_args!("{} expire at {date}:\n", connections.len()),
-        );
-        for ConnectionView { peer, session, .. } in connections {
-            let session = java::hex(session.as_ref().map_or(0, |session| session.id));
-            append(
-                text,
-                format_args!("\tip: {} sessionId: {session}\n", address(*peer)),
-            );
-        }
-    }
+    let lines = connections.iter().map(|connection| {
+        let session = connection.session.as_ref().map_or(0, |session| session.id);
+        let (address, session) = (address(connection.peer), java::hex(session));
+        let line = format!("ip: {address} sessionId: {session}");
+        (connection.expires_ms, line)
+    });
+    sets_by_expiry(text, "Connections", lines);
 }
 
-fn by_second<T>(expiries: impl Iterator<Item = (i64, T)>) -> BTreeMap<i64, Vec<T>> {
-    let mut sets: BTreeMap<i64, Vec<T>> = BTreeMap::new();
-    for (at_ms, what) in expiries {
-        sets.entry(at_ms.div_euclid(1000)).or_default().push(what);
+/// What ends in the same second, unless its client is heard, shares a set.
+fn sets_by_expiry(
+    text: &mut String,
+    of: &str,
+    lines: impl ExactSizeIterator<Item = (i64, String)>,
+) {
+    let count = lines.len();
+    let mut sets: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    for (at_ms, line) in lines {
+        sets.entry(at_ms.div_euclid(1000)).or_default().push(line);
     }
-    sets
+    append(
+        text,
+        format_args!("{of} Sets ({})/({count}):\n", sets.len()),
+    );
+    for (second, lines) in sets {
+        let date = java::date(second * 1000);
+        append(text, format_args!("{} expire at {date}:\n", lines.len()));
+        for line in lines {
+            append(text, format_args!("\t{line}\n"));
+        }
+    }
 }
 
 /// `hash`: the remembered digests, nothing if there are none.
