@@ -30,7 +30,7 @@ build-deps: ## Install what the build needs and the machine lacks (Debian)
 .PHONY: test
 test: build-deps check unit build ## Every test; the long suites in bounded form
 	integration/install
-	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter operating zkcli field-reports differential docker-test kazoo kazoo-ensemble \
+	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter operating operators zkcli field-reports differential docker-test kazoo kazoo-ensemble \
 		sim-bounded failover-bounded rolling-bounded chaos-bounded compat-bounded
 
 .PHONY: check
@@ -91,6 +91,10 @@ four-letter: ## Four-letter words over the wire
 .PHONY: operating
 operating: ## status, recover and membership as an operator does it, with real members
 	integration/operating/run
+
+.PHONY: operators
+operators: ## Configuration, metrics, HTTP, load, shell, audit log, packages as an operator uses them
+	integration/operators/run
 
 .PHONY: differential
 differential: ## Random requests to a genuine ZooKeeper and to Quenda, every reply compared
