@@ -18,6 +18,8 @@ mod founding;
 pub mod four_letter;
 #[cfg(test)]
 mod golden_text;
+#[allow(dead_code, unused_imports)] // Until the first of its users is there.
+mod http;
 mod image_store;
 mod inbox;
 mod limits;

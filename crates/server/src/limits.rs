@@ -191,3 +191,19 @@ pub const STORE_SCRYPT_BYTES_MAX: u64 = 128 << 20;
 
 /// How often the files with keys and trusted certificates are looked at.
 pub const TLS_RELOAD_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Connections of one HTTP server (administration, metrics) at one time. At the bound the oldest that waits for a request
+/// gives way; if all are being answered the new one is closed.
+pub const HTTP_CONNECTIONS_MAX: usize = 64;
+
+/// How long the head of an HTTP request, or a TLS handshake in front of it, may take; a shorter idle time counts instead.
+pub const HTTP_HEAD_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of an HTTP request's head. A longer one is answered with 431.
+pub const HTTP_HEAD_BYTES: usize = 16 << 10;
+
+/// Threads of one HTTP server that may wait for a lock or a disk. Further answers wait for one of them.
+pub const HTTP_BLOCKING_THREADS: usize = 8;
+
+/// How long a stop waits for HTTP answers that were begun.
+pub const HTTP_STOP_PATIENCE: Duration = Duration::from_secs(1);

@@ -1,10 +1,12 @@
 //! A connection over TLS, with the face of a plain socket.
 
 use std::io::{self, BufRead, IoSlice, Read, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use rustls::ServerConnection;
-use tokio::io::{AsyncWriteExt, Interest};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::limits::{READ_BYTES, TLS_UNSENT_BYTES};
@@ -141,8 +143,77 @@ impl Transport for TlsStream {
 
     async fn shutdown(&mut self) -> io::Result<()> {
         self.tls.send_close_notify();
-        self.write_all(&[]).await?;
+        Transport::write_all(self, &[]).await?;
         AsyncWriteExt::shutdown(&mut self.socket).await
+    }
+}
+
+impl AsyncRead for TlsStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            if self.readable > 0 {
+                let mut reader = self.tls.reader();
+                let piece = reader.fill_buf()?;
+                let length = piece.len().min(buffer.remaining());
+                buffer.put_slice(&piece[..length]);
+                reader.consume(length);
+                self.readable = match length {
+                    0 => 0,
+                    length => self.readable.saturating_sub(length),
+                };
+                if length > 0 {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            if self.ended {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(self.socket.poll_read_ready(cx))?;
+            let stream = &mut *self;
+            match stream.tls.read_tls(&mut Socket(&stream.socket)) {
+                Ok(0) => self.ended = true,
+                Ok(_) => self.decrypt()?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for TlsStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            match Transport::try_write(&mut *self, bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(self.socket.poll_write_ready(cx))?;
+                }
+                outcome => return Poll::Ready(outcome),
+            }
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            self.try_flush()?;
+            if !self.has_unsent() {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(self.socket.poll_write_ready(cx))?;
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.tls.send_close_notify();
+        ready!(self.as_mut().poll_flush(cx))?;
+        Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 }
 
