@@ -5,6 +5,7 @@ mod log_sink;
 mod logging;
 mod recover;
 mod serve;
+mod shell;
 mod status;
 
 use std::process::ExitCode;
@@ -43,6 +44,11 @@ enum Command {
                       configuration; 3 the data cannot be used, for instance because a server runs on them"
     )]
     Recover(recover::RecoverArgs),
+    /// Ask and change what servers hold: zkCli's commands and more, one by one or from a script.
+    #[command(
+        after_help = "Exit codes: 0 well, 1 the last command failed, 127 there is no such command"
+    )]
+    Shell(shell::ShellArgs),
     /// Measure a server: throughput, latency, processor time.
     Bench(bench::BenchArgs),
 }
@@ -52,6 +58,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Status(args) => status::run(&args),
         Command::Recover(args) => recover::run(args),
+        Command::Shell(args) => shell::run(&args),
         Command::Bench(args) => match bench::run(args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

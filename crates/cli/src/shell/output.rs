@@ -1,0 +1,197 @@
+//! Where a command's results go: standard output and standard error, as text or as JSON, with or without colours.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::CommandError;
+
+/// Columns of a terminal whose width cannot be learned.
+const DEFAULT_WIDTH: usize = 80;
+
+/// What a piece of text means; the colour follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paint {
+    /// Path or name of a znode.
+    Path,
+    /// Data of a znode.
+    Data,
+    /// Of less interest.
+    Dim,
+    /// Well.
+    Good,
+    /// Wrong.
+    Bad,
+    /// Of most interest.
+    Strong,
+}
+
+impl Paint {
+    /// Parameters of the terminal's "select graphic rendition".
+    fn code(self) -> &'static str {
+        match self {
+            Paint::Path => "36",
+            Paint::Data => "0",
+            Paint::Dim => "2",
+            Paint::Good => "32",
+            Paint::Bad => "31",
+            Paint::Strong => "1",
+        }
+    }
+}
+
+/// Both streams behind one lock, so that lines of commands and of watch events do not mix.
+pub struct Streams {
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
+}
+
+impl std::fmt::Debug for Streams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Streams").finish_non_exhaustive()
+    }
+}
+
+impl Streams {
+    /// Writes to standard output; it is held back until [`Streams::flush`] or the next note.
+    pub fn write(&mut self, text: &[u8]) -> std::io::Result<()> {
+        self.out.write_all(text)
+    }
+
+    /// Writes to standard error, behind what standard output has held back.
+    pub fn note(&mut self, text: &str) -> std::io::Result<()> {
+        self.out.flush()?;
+        self.err.write_all(text.as_bytes())?;
+        self.err.write_all(b"\n")?;
+        self.err.flush()
+    }
+
+    /// Sends what was held back.
+    pub fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// The streams as they are shared.
+#[derive(Debug, Clone)]
+pub struct SharedStreams(Arc<Mutex<Streams>>);
+
+impl SharedStreams {
+    /// The process's own.
+    pub fn standard() -> Self {
+        SharedStreams::new(
+            Box::new(std::io::BufWriter::new(std::io::stdout())),
+            Box::new(std::io::stderr()),
+        )
+    }
+
+    /// Any two writers.
+    pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>) -> Self {
+        SharedStreams(Arc::new(Mutex::new(Streams { out, err })))
+    }
+
+    /// Both streams, for as long as the guard lives.
+    pub fn lock(&self) -> std::sync::MutexGuard<'_, Streams> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    /// JSON instead of text.
+    pub json: bool,
+    /// Colours.
+    pub colour: bool,
+    /// Standard output is a terminal.
+    pub terminal: bool,
+}
+
+/// What a command writes to.
+#[derive(Debug, Clone)]
+pub struct Output {
+    streams: SharedStreams,
+    style: Style,
+    interrupts: watch::Receiver<u64>,
+}
+
+impl Output {
+    /// `interrupts` counts how often Ctrl-C was pressed.
+    pub fn new(streams: SharedStreams, style: Style, interrupts: watch::Receiver<u64>) -> Self {
+        Output {
+            streams,
+            style,
+            interrupts,
+        }
+    }
+
+    /// A line on standard output.
+    pub fn line(&mut self, text: &str) -> Result<(), CommandError> {
+        let mut streams = self.streams.lock();
+        streams.write(text.as_bytes())?;
+        Ok(streams.write(b"\n")?)
+    }
+
+    /// Text on standard output as it is.
+    pub fn raw(&mut self, text: &[u8]) -> Result<(), CommandError> {
+        Ok(self.streams.lock().write(text)?)
+    }
+
+    /// A line on standard error.
+    pub fn note(&mut self, text: &str) -> Result<(), CommandError> {
+        Ok(self.streams.lock().note(text)?)
+    }
+
+    /// One JSON value as one line on standard output.
+    pub fn json(&mut self, value: &Value) -> Result<(), CommandError> {
+        self.line(&value.to_string())
+    }
+
+    /// Sends what was held back; commands that follow something call it after each piece.
+    pub fn flush(&mut self) -> Result<(), CommandError> {
+        Ok(self.streams.lock().flush()?)
+    }
+
+    /// Whether results are wanted as JSON.
+    pub fn wants_json(&self) -> bool {
+        self.style.json
+    }
+
+    /// Whether standard output is a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.style.terminal
+    }
+
+    /// The text in the colour of its meaning, or as it is where colours are off.
+    pub fn paint<'a>(&self, paint: Paint, text: &'a str) -> Cow<'a, str> {
+        if self.style.colour {
+            format!("\x1b[{}m{text}\x1b[0m", paint.code()).into()
+        } else {
+            text.into()
+        }
+    }
+
+    /// Columns of the terminal.
+    pub fn width(&self) -> usize {
+        std::env::var("COLUMNS")
+            .ok()
+            .and_then(|columns| columns.parse().ok())
+            .unwrap_or(DEFAULT_WIDTH)
+    }
+
+    /// Resolves at the next Ctrl-C. Commands that follow something end on it.
+    pub fn interrupted(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut interrupts = self.interrupts.clone();
+        interrupts.mark_unchanged();
+        async move {
+            if interrupts.changed().await.is_err() {
+                // Nobody presses Ctrl-C any more.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
