@@ -2,14 +2,20 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quenda_proto::{Decode, Encode, Op, Reader};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::driver::{Driver, Submission};
-use crate::{ConnectOptions, Error, Events, Session, Wire};
+use crate::handle::Shared;
+use crate::roamer::{Roamer, no_session};
+use crate::{
+    ConnectOptions, ConnectionState, Error, Events, Session, SessionEvents, SessionOptions, Wire,
+};
 
 /// A successful reply.
 #[derive(Debug, Clone)]
@@ -43,7 +49,7 @@ impl Future for Pending {
     }
 }
 
-/// One session on one connection. Clones share it.
+/// One session. Clones share it.
 ///
 /// Requests are sent in the order of the calls of one task. Nothing bounds their number but the
 /// caller. Dropping the last clone closes the connection and leaves the session to its timeout;
@@ -51,45 +57,118 @@ impl Future for Pending {
 #[derive(Debug, Clone)]
 pub struct Client {
     submissions: mpsc::UnboundedSender<Submission>,
-    session: Session,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Client {
     /// Connects to `address` (`host:port`), opens or resumes a session and starts the task that
-    /// serves it on the current tokio runtime.
+    /// serves it on the current tokio runtime. The handle ends with the connection.
     pub async fn connect(
         address: &str,
         options: &ConnectOptions,
     ) -> Result<(Client, Events), Error> {
         let wire = Wire::connect(address, options).await?;
-        let session = wire.session();
+        let state = match wire.is_read_only() {
+            true => ConnectionState::ConnectedReadOnly,
+            false => ConnectionState::Connected,
+        };
+        let shared = Arc::new(Shared::new(wire.session(), state));
+        *shared.server.lock() = Some(address.to_owned());
         let (submissions, submitted) = mpsc::unbounded_channel();
         let (delivered, receiver) = mpsc::unbounded_channel();
-        tokio::spawn(Driver::new(wire, submitted, delivered).run());
-        let client = Client {
-            submissions,
-            session,
-        };
-        Ok((client, Events { receiver }))
+        tokio::spawn(Driver::new(wire, submitted, delivered, Arc::clone(&shared)).run());
+        Ok((
+            Client {
+                submissions,
+                shared,
+            },
+            Events { receiver },
+        ))
     }
 
-    /// Id, password and timeout, for a resume elsewhere.
+    /// Starts the task that opens a session at one of several servers, on the current tokio runtime, and keeps it: when
+    /// the connection breaks it goes on at the next server, proves the identities again and sets the watches again.
+    ///
+    /// Requests wait for the first connection. They fail with [`Error::ConnectionLost`] when the connection breaks under
+    /// them, or when no server of the list could be had; nothing is sent twice.
+    pub fn open(options: SessionOptions) -> (Client, SessionEvents) {
+        let mut shared = Shared::new(no_session(), ConnectionState::Connecting);
+        shared.watches = Some(parking_lot::Mutex::default());
+        shared.chroot = options.connect.chroot().to_owned();
+        let shared = Arc::new(shared);
+        let (submissions, submitted) = mpsc::unbounded_channel();
+        let (delivered, receiver) = mpsc::unbounded_channel();
+        tokio::spawn(Roamer::new(options, submitted, delivered, Arc::clone(&shared)).run());
+        (
+            Client {
+                submissions,
+                shared,
+            },
+            SessionEvents { receiver },
+        )
+    }
+
+    /// Id, password and timeout, for a resume elsewhere. The id is 0 before the first connection.
     pub fn session(&self) -> Session {
-        self.session
+        *self.shared.session.lock()
     }
 
-    /// Sends a request of any operation. It is on its way when this returns.
+    /// Where the connection stands.
+    pub fn state(&self) -> ConnectionState {
+        *self.shared.state.borrow()
+    }
+
+    /// The server (`host:port`) that is connected, or was last.
+    pub fn server(&self) -> Option<String> {
+        self.shared.server.lock().clone()
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    /// There is none in time, or the session has ended.
+    pub async fn wait_connected(&self, patience: Duration) -> Result<ConnectionState, Error> {
+        let mut states = self.shared.state.subscribe();
+        let settled = states.wait_for(|state| state.is_connected() || state.is_final());
+        match tokio::time::timeout(patience, settled).await {
+            Ok(Ok(state)) if state.is_connected() => Ok(*state),
+            Ok(Ok(_) | Err(_)) => Err(self.shared.end.lock().clone()),
+            Err(_) => {
+                let failure = self.shared.failure.lock().clone();
+                Err(Error::NotConnected {
+                    after: patience,
+                    reason: failure
+                        .map_or_else(|| "no answer".to_owned(), |error| error.to_string()),
+                })
+            }
+        }
+    }
+
+    /// Sends a request of any operation. It is on its way when this returns. Its paths are those of the server, whatever
+    /// the root is.
     pub fn submit<T: Encode>(&self, op: Op, record: &T) -> Pending {
         let mut out = BytesMut::new();
         record.encode(&mut out);
         self.submit_raw(op, out.freeze())
     }
 
-    /// Sends a request whose record is already encoded.
+    /// Sends a request whose record is already encoded. Its paths are those of the server, whatever the root is.
     pub fn submit_raw(&self, op: Op, record: Bytes) -> Pending {
+        self.hand_over(op, record, false)
+    }
+
+    pub(crate) fn hand_over(&self, op: Op, record: Bytes, local: bool) -> Pending {
         let (done, receiver) = oneshot::channel();
-        // When the task is gone the sender is dropped here, and the future says so.
-        drop(self.submissions.send(Submission { op, record, done }));
+        let submission = Submission {
+            op,
+            record,
+            local,
+            done,
+        };
+        if let Err(mpsc::error::SendError(submission)) = self.submissions.send(submission) {
+            let end = self.shared.end.lock().clone();
+            drop(submission.done.send(Err(end)));
+        }
         Pending { receiver }
     }
 

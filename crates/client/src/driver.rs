@@ -1,18 +1,22 @@
 //! The task that owns a connection: sends what handles ask for, matches replies, delivers events.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use quenda_proto::event::EventType;
 use quenda_proto::records::{ReplyHeader, WatcherEvent};
-use quenda_proto::{Decode, DecodeError, Op, Reader, XID_AUTH, XID_EVENT, XID_PING};
+use quenda_proto::{
+    Decode, DecodeError, Op, Reader, XID_AUTH, XID_EVENT, XID_PING, XID_SET_WATCHES,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::debug;
 
 use crate::client::Reply;
-use crate::{Error, Wire};
+use crate::handle::Shared;
+use crate::{ConnectionState, Error, Wire};
 
 /// Requests taken from the handles in one go.
 const BATCH: usize = 256;
@@ -52,93 +56,132 @@ impl Events {
 pub(crate) struct Submission {
     pub op: Op,
     pub record: Bytes,
+    /// Whether watches are to be removed here even if the server cannot be told.
+    pub local: bool,
     pub done: oneshot::Sender<Result<Reply, Error>>,
 }
 
-struct Waiting {
-    xid: i32,
-    op: Op,
-    done: oneshot::Sender<Result<Reply, Error>>,
+/// A request without its reply. Those that the task makes itself have nobody who waits.
+pub(crate) struct Waiting {
+    pub xid: i32,
+    pub op: Op,
+    pub record: Bytes,
+    pub local: bool,
+    pub done: Option<oneshot::Sender<Result<Reply, Error>>>,
 }
 
-pub(crate) struct Driver {
-    wire: Wire,
-    submissions: mpsc::UnboundedReceiver<Submission>,
-    events: mpsc::UnboundedSender<Event>,
-    waiting: VecDeque<Waiting>,
+impl Waiting {
+    pub fn end(self, result: Result<Reply, Error>) {
+        if let Some(done) = self.done {
+            // The waiter may have lost interest.
+            drop(done.send(result));
+        }
+    }
+}
+
+/// What learns of replies and events as they come.
+pub(crate) trait Observer {
+    /// A request that goes out.
+    fn sent(&mut self, _: &Submission) {}
+    /// A watch event.
+    fn event(&mut self, event: Event);
+    /// A reply; what comes back is what the waiter gets.
+    fn reply(
+        &mut self,
+        waiting: &Waiting,
+        header: ReplyHeader,
+        result: Result<Reply, Error>,
+    ) -> Result<Reply, Error>;
+}
+
+/// One connection and the requests without a reply on it.
+pub(crate) struct Link {
+    pub wire: Wire,
+    pub waiting: VecDeque<Waiting>,
+    /// Whether this client has asked for the end of the session.
+    pub closing: bool,
     next_xid: i32,
     last_heard: Instant,
-    closing: bool,
 }
 
-impl Driver {
-    pub fn new(
-        wire: Wire,
-        submissions: mpsc::UnboundedReceiver<Submission>,
-        events: mpsc::UnboundedSender<Event>,
-    ) -> Self {
-        Driver {
+impl Link {
+    pub fn new(wire: Wire) -> Self {
+        Link {
             wire,
-            submissions,
-            events,
             waiting: VecDeque::new(),
+            closing: false,
             next_xid: 1,
             last_heard: Instant::now(),
-            closing: false,
         }
     }
 
-    /// Runs until the connection ends, then tells everyone who waits.
-    pub async fn run(mut self) {
-        let error = match self.serve().await {
-            Ok(()) => Error::Closed,
-            Err(_) if self.closing => Error::Closed,
-            Err(error) => error,
-        };
-        debug!(session = self.wire.session().id, %error, "connection ended");
-        self.submissions.close();
-        for waiting in self.waiting.drain(..) {
-            // The waiter may have lost interest.
-            drop(waiting.done.send(Err(error.clone())));
-        }
-        while let Some(submission) = self.submissions.recv().await {
-            drop(submission.done.send(Err(error.clone())));
-        }
-    }
-
-    async fn serve(&mut self) -> Result<(), Error> {
+    /// Serves until the connection fails, or the last handle is gone. May be dropped and called again.
+    pub async fn serve(
+        &mut self,
+        submissions: &mut mpsc::UnboundedReceiver<Submission>,
+        observer: &mut impl Observer,
+    ) -> Result<(), Error> {
         let timeout = self.wire.session().timeout;
         let mut pings = tokio::time::interval(timeout / 3);
         pings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut batch = Vec::with_capacity(BATCH);
         loop {
             tokio::select! {
-                count = self.submissions.recv_many(&mut batch, BATCH) => {
+                count = submissions.recv_many(&mut batch, BATCH) => {
                     if count == 0 {
                         return Ok(());
                     }
                     for submission in batch.drain(..) {
+                        observer.sent(&submission);
                         self.send(submission);
                     }
                 }
                 result = self.wire.exchange() => {
+                    // What came before the end counts.
+                    self.receive(observer)?;
                     result?;
-                    self.receive()?;
                 }
                 _ = pings.tick() => self.keep_alive(timeout)?,
             }
         }
     }
 
-    fn send(&mut self, submission: Submission) {
-        let Submission { op, record, done } = submission;
+    pub fn send(&mut self, submission: Submission) {
+        let Submission {
+            op,
+            record,
+            local,
+            done,
+        } = submission;
+        self.push(op, record, local, Some(done));
+    }
+
+    /// Sends a request of the task's own.
+    pub fn push_own(&mut self, op: Op, record: Bytes) {
+        self.push(op, record, false, None);
+    }
+
+    fn push(
+        &mut self,
+        op: Op,
+        record: Bytes,
+        local: bool,
+        done: Option<oneshot::Sender<Result<Reply, Error>>>,
+    ) {
         let xid = match op {
             Op::Auth => XID_AUTH,
+            Op::SetWatches2 if done.is_none() => XID_SET_WATCHES,
             _ => self.take_xid(),
         };
         self.closing |= op == Op::CloseSession;
         self.wire.push_raw(xid, op, &record);
-        self.waiting.push_back(Waiting { xid, op, done });
+        self.waiting.push_back(Waiting {
+            xid,
+            op,
+            record,
+            local,
+            done,
+        });
     }
 
     /// Positive xids only: the others have meanings of their own.
@@ -148,18 +191,16 @@ impl Driver {
         xid
     }
 
-    fn receive(&mut self) -> Result<(), Error> {
+    fn receive(&mut self, observer: &mut impl Observer) -> Result<(), Error> {
         self.last_heard = Instant::now();
-        let Driver {
-            wire,
-            events,
-            waiting,
-            ..
-        } = self;
+        let Link { wire, waiting, .. } = self;
         wire.drain(|header, body| match header.xid {
             XID_PING => Ok(()),
-            XID_EVENT => deliver(events, header, body),
-            _ => complete(waiting, header, body),
+            XID_EVENT => {
+                observer.event(decode_event(header, body)?);
+                Ok(())
+            }
+            _ => complete(waiting, header, body, observer),
         })
     }
 
@@ -175,27 +216,82 @@ impl Driver {
     }
 }
 
-fn deliver(
-    events: &mpsc::UnboundedSender<Event>,
-    header: ReplyHeader,
-    body: &[u8],
-) -> Result<(), Error> {
+/// Serves one connection, and ends with it.
+pub(crate) struct Driver {
+    link: Link,
+    submissions: mpsc::UnboundedReceiver<Submission>,
+    events: ToEvents,
+    shared: Arc<Shared>,
+}
+
+struct ToEvents(mpsc::UnboundedSender<Event>);
+
+impl Observer for ToEvents {
+    fn event(&mut self, event: Event) {
+        // Nobody reads events once the receiver is dropped; that is allowed.
+        drop(self.0.send(event));
+    }
+
+    fn reply(
+        &mut self,
+        _: &Waiting,
+        _: ReplyHeader,
+        result: Result<Reply, Error>,
+    ) -> Result<Reply, Error> {
+        result
+    }
+}
+
+impl Driver {
+    pub fn new(
+        wire: Wire,
+        submissions: mpsc::UnboundedReceiver<Submission>,
+        events: mpsc::UnboundedSender<Event>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Driver {
+            link: Link::new(wire),
+            submissions,
+            events: ToEvents(events),
+            shared,
+        }
+    }
+
+    /// Runs until the connection ends, then tells everyone who waits.
+    pub async fn run(mut self) {
+        let served = self.link.serve(&mut self.submissions, &mut self.events);
+        let error = match served.await {
+            Ok(()) => Error::Closed,
+            Err(_) if self.link.closing => Error::Closed,
+            Err(error) => error,
+        };
+        debug!(session = self.link.wire.session().id, %error, "connection ended");
+        *self.shared.end.lock() = error.clone();
+        self.shared.state.send_replace(ConnectionState::Closed);
+        self.submissions.close();
+        for waiting in self.link.waiting.drain(..) {
+            waiting.end(Err(error.clone()));
+        }
+        while let Some(submission) = self.submissions.recv().await {
+            drop(submission.done.send(Err(error.clone())));
+        }
+    }
+}
+
+fn decode_event(header: ReplyHeader, body: &[u8]) -> Result<Event, Error> {
     let record = WatcherEvent::decode(&mut Reader::new(body))?;
-    let kind = EventType::from_code(record.kind).ok_or(DecodeError::Malformed)?;
-    let event = Event {
-        kind,
+    Ok(Event {
+        kind: EventType::from_code(record.kind).ok_or(DecodeError::Malformed)?,
         path: record.path.unwrap_or_default().into_owned(),
         zxid: header.zxid,
-    };
-    // Nobody reads events once the receiver is dropped; that is allowed.
-    drop(events.send(event));
-    Ok(())
+    })
 }
 
 fn complete(
     waiting: &mut VecDeque<Waiting>,
     header: ReplyHeader,
     body: &[u8],
+    observer: &mut impl Observer,
 ) -> Result<(), Error> {
     // Replies come in the order of requests; only those to auth may overtake.
     let position = match header.xid {
@@ -219,7 +315,7 @@ fn complete(
             code: header.err,
         })
     };
-    // The waiter may have lost interest.
-    drop(found.done.send(result));
+    let result = observer.reply(&found, header, result);
+    found.end(result);
     Ok(())
 }

@@ -28,12 +28,45 @@ pub enum Error {
     /// The server closed the connection instead of answering the handshake.
     #[error(
         "{address} closed the connection during the handshake: it is not serving, has seen less than \
-         this client, or has reached its limit of connections"
+         this client, has reached its limit of connections, or speaks TLS only"
     )]
     HandshakeClosed {
         /// Address as it was given.
         address: String,
     },
+    /// The connection broke during the handshake.
+    #[error("{address}: the connection broke during the handshake: {reason}")]
+    HandshakeBroken {
+        /// Address as it was given.
+        address: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// TLS was not agreed on.
+    #[error("{address}: TLS failed: {reason}")]
+    Tls {
+        /// Address as it was given.
+        address: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The server's port is for TLS, which this client was not told to speak.
+    #[error("{address} speaks TLS: connect with it (--tls), or name the server's port without it")]
+    SpeaksTls {
+        /// Address as it was given.
+        address: String,
+    },
+    /// No server could be had in time.
+    #[error("not connected within {after:?}: {reason}")]
+    NotConnected {
+        /// How long.
+        after: Duration,
+        /// The last failure.
+        reason: String,
+    },
+    /// The server does not take the identity that this client wants to prove. The session is of no use any more.
+    #[error("authentication failed: {0}")]
+    AuthFailed(String),
     /// The session to resume is unknown, expired, or its password is wrong.
     #[error("session 0x{0:x} has expired")]
     SessionExpired(i64),

@@ -6,16 +6,40 @@ use bytes::BytesMut;
 use quenda_proto::mode::CreateMode;
 use quenda_proto::multi::{put_request, put_terminator};
 use quenda_proto::records::{
-    Acl, CheckVersionRequest, CreateRequest, DeleteRequest, MultiHeader, SetDataRequest, Stat,
+    Acl, CheckVersionRequest, CreateRequest, DeleteRequest, Id, MultiHeader, SetDataRequest, Stat,
 };
 use quenda_proto::{Decode, DecodeError, Op, Reader};
 
+use crate::handle::Shared;
 use crate::{Client, Error};
 
 /// The writes of a transaction, in order.
 #[derive(Debug, Default)]
 pub struct Transaction {
-    out: BytesMut,
+    writes: Vec<Write>,
+}
+
+#[derive(Debug)]
+enum Write {
+    Create {
+        path: String,
+        data: Option<Vec<u8>>,
+        acl: Vec<Acl<'static>>,
+        mode: CreateMode,
+    },
+    Delete {
+        path: String,
+        version: i32,
+    },
+    SetData {
+        path: String,
+        data: Option<Vec<u8>>,
+        version: i32,
+    },
+    Check {
+        path: String,
+        version: i32,
+    },
 }
 
 /// What became of one write of a transaction.
@@ -54,61 +78,132 @@ impl Transaction {
         acl: &[Acl<'_>],
         mode: CreateMode,
     ) -> Self {
-        let request = CreateRequest {
-            path: Some(path.into()),
-            data,
-            acl: Some(acl.to_vec()),
-            flags: mode as i32,
-        };
-        put_request(&mut self.out, Op::Create2, &request);
+        self.writes.push(Write::Create {
+            path: path.to_owned(),
+            data: data.map(<[u8]>::to_vec),
+            acl: acl.iter().map(owned).collect(),
+            mode,
+        });
         self
     }
 
     /// Deletes a znode; version −1 means any.
     #[must_use]
     pub fn delete(mut self, path: &str, version: i32) -> Self {
-        let request = DeleteRequest {
-            path: Some(path.into()),
+        self.writes.push(Write::Delete {
+            path: path.to_owned(),
             version,
-        };
-        put_request(&mut self.out, Op::Delete, &request);
+        });
         self
     }
 
     /// Replaces the data; version −1 means any.
     #[must_use]
     pub fn set_data(mut self, path: &str, data: Option<&[u8]>, version: i32) -> Self {
-        let request = SetDataRequest {
-            path: Some(path.into()),
-            data,
+        self.writes.push(Write::SetData {
+            path: path.to_owned(),
+            data: data.map(<[u8]>::to_vec),
             version,
-        };
-        put_request(&mut self.out, Op::SetData, &request);
+        });
         self
     }
 
     /// Fails the transaction unless the znode has that version; −1 asks only that it exists.
     #[must_use]
     pub fn check(mut self, path: &str, version: i32) -> Self {
-        let request = CheckVersionRequest {
-            path: Some(path.into()),
+        self.writes.push(Write::Check {
+            path: path.to_owned(),
             version,
-        };
-        put_request(&mut self.out, Op::Check, &request);
+        });
         self
+    }
+
+    /// Number of writes.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+}
+
+impl Write {
+    fn encode(&self, shared: &Shared, out: &mut BytesMut) {
+        match self {
+            Write::Create {
+                path,
+                data,
+                acl,
+                mode,
+            } => {
+                let request = CreateRequest {
+                    path: Some(shared.absolute(path)),
+                    data: data.as_deref(),
+                    acl: Some(acl.clone()),
+                    flags: *mode as i32,
+                };
+                put_request(out, Op::Create2, &request);
+            }
+            Write::Delete { path, version } => {
+                let request = DeleteRequest {
+                    path: Some(shared.absolute(path)),
+                    version: *version,
+                };
+                put_request(out, Op::Delete, &request);
+            }
+            Write::SetData {
+                path,
+                data,
+                version,
+            } => {
+                let request = SetDataRequest {
+                    path: Some(shared.absolute(path)),
+                    data: data.as_deref(),
+                    version: *version,
+                };
+                put_request(out, Op::SetData, &request);
+            }
+            Write::Check { path, version } => {
+                let request = CheckVersionRequest {
+                    path: Some(shared.absolute(path)),
+                    version: *version,
+                };
+                put_request(out, Op::Check, &request);
+            }
+        }
+    }
+}
+
+fn owned(entry: &Acl<'_>) -> Acl<'static> {
+    let text = |text: &Option<Cow<'_, str>>| text.as_ref().map(|text| Cow::Owned(text.to_string()));
+    Acl {
+        perms: entry.perms,
+        id: Id {
+            scheme: text(&entry.id.scheme),
+            id: text(&entry.id.id),
+        },
     }
 }
 
 impl Client {
     /// Commits a transaction: all of it or nothing. One result for each write; the first
     /// [`TransactionResult::Failed`] means that nothing was done.
-    pub async fn commit(
-        &self,
-        mut transaction: Transaction,
-    ) -> Result<Vec<TransactionResult>, Error> {
-        put_terminator(&mut transaction.out);
-        let reply = self.submit_raw(Op::Multi, transaction.out.freeze()).await?;
-        Ok(decode_results(&mut Reader::new(&reply.body))?)
+    pub async fn commit(&self, transaction: Transaction) -> Result<Vec<TransactionResult>, Error> {
+        let mut out = BytesMut::new();
+        for write in &transaction.writes {
+            write.encode(&self.shared, &mut out);
+        }
+        put_terminator(&mut out);
+        let reply = self.submit_raw(Op::Multi, out.freeze()).await?;
+        let mut results = decode_results(&mut Reader::new(&reply.body))?;
+        for result in &mut results {
+            if let TransactionResult::Created { path, .. } = result {
+                *path = self.shared.relative(std::mem::take(path));
+            }
+        }
+        Ok(results)
     }
 }
 

@@ -1,18 +1,24 @@
 //! One typed call for each operation of the protocol.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use quenda_proto::event::WatcherType;
 use quenda_proto::mode::CreateMode;
 use quenda_proto::records::{
-    Acl, AddWatchRequest, AuthPacket, CheckWatchesRequest, Create2Response, CreateRequest,
-    CreateResponse, CreateTtlRequest, DeleteRequest, ExistsRequest, ExistsResponse, GetAclRequest,
-    GetAclResponse, GetAllChildrenNumberRequest, GetAllChildrenNumberResponse, GetChildren2Request,
+    Acl, AddWatchRequest, CheckWatchesRequest, Create2Response, CreateRequest, CreateResponse,
+    CreateTtlRequest, DeleteRequest, ExistsRequest, ExistsResponse, GetAclRequest, GetAclResponse,
+    GetAllChildrenNumberRequest, GetAllChildrenNumberResponse, GetChildren2Request,
     GetChildren2Response, GetDataRequest, GetDataResponse, GetEphemeralsRequest,
-    GetEphemeralsResponse, Id, RemoveWatchesRequest, SetAclRequest, SetAclResponse, SetDataRequest,
-    SetDataResponse, SetWatches2, Stat, SyncRequest, WhoAmIResponse,
+    GetEphemeralsResponse, Id, ReconfigRequest, RemoveWatchesRequest, SetAclRequest,
+    SetAclResponse, SetDataRequest, SetDataResponse, SetWatches2, Stat, SyncRequest,
+    WhoAmIResponse,
 };
-use quenda_proto::{ErrorCode, Op, acl};
+use quenda_proto::{Encode, ErrorCode, Op, acl};
 
+use crate::roamer::auth_record;
 use crate::{Client, Error, Reply};
+
+/// The znode of the membership.
+const CONFIG_NODE: &str = "/zookeeper/config";
 
 /// The list that lets everybody do everything.
 pub fn open_acl() -> Vec<Acl<'static>> {
@@ -42,10 +48,12 @@ impl Client {
         acl: &[Acl<'_>],
         mode: CreateMode,
     ) -> Result<String, Error> {
-        let request = create_request(path, data, acl, mode);
+        let path = self.shared.absolute(path);
+        let request = create_request(&path, data, acl, mode);
         let reply = self.submit(Op::Create, &request).await?;
         let response: CreateResponse<'_> = reply.record()?;
-        Ok(response.path.unwrap_or_default().into_owned())
+        let path = response.path.unwrap_or_default().into_owned();
+        Ok(self.shared.relative(path))
     }
 
     /// As [`Client::create`], with the metadata of the new znode.
@@ -60,8 +68,9 @@ impl Client {
             CreateMode::Container => Op::CreateContainer,
             _ => Op::Create2,
         };
-        let request = create_request(path, data, acl, mode);
-        created(&self.submit(op, &request).await?)
+        let path = self.shared.absolute(path);
+        let request = create_request(&path, data, acl, mode);
+        self.created(&self.submit(op, &request).await?)
     }
 
     /// Creates a znode that is removed when it has been unchanged and childless for `ttl_ms`.
@@ -74,19 +83,19 @@ impl Client {
         ttl_ms: i64,
     ) -> Result<(String, Stat), Error> {
         let request = CreateTtlRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
             data,
             acl: Some(acl.to_vec()),
             flags: mode as i32,
             ttl: ttl_ms,
         };
-        created(&self.submit(Op::CreateTtl, &request).await?)
+        self.created(&self.submit(Op::CreateTtl, &request).await?)
     }
 
     /// Deletes a znode; version −1 means any.
     pub async fn delete(&self, path: &str, version: i32) -> Result<(), Error> {
         let request = DeleteRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
             version,
         };
         self.submit(Op::Delete, &request).await.map(|_| ())
@@ -95,7 +104,7 @@ impl Client {
     /// Metadata of a znode, `None` when it is absent; the watch is left in both cases.
     pub async fn exists(&self, path: &str, watch: bool) -> Result<Option<Stat>, Error> {
         let request = ExistsRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
             watch,
         };
         match self.submit(Op::Exists, &request).await {
@@ -108,10 +117,44 @@ impl Client {
     /// Data (`None` is null, which is not the same as empty) and metadata.
     pub async fn get_data(&self, path: &str, watch: bool) -> Result<(Option<Bytes>, Stat), Error> {
         let request = GetDataRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
             watch,
         };
         let reply = self.submit(Op::GetData, &request).await?;
+        let response: GetDataResponse<'_> = reply.record()?;
+        let data = response.data.map(|data| reply.body.slice_ref(data));
+        Ok((data, response.stat))
+    }
+
+    /// The membership of the ensemble as text, and its metadata. It lies outside any root.
+    pub async fn get_config(&self, watch: bool) -> Result<(Option<Bytes>, Stat), Error> {
+        let request = GetDataRequest {
+            path: Some(CONFIG_NODE.into()),
+            watch,
+        };
+        let reply = self.submit(Op::GetData, &request).await?;
+        let response: GetDataResponse<'_> = reply.record()?;
+        let data = response.data.map(|data| reply.body.slice_ref(data));
+        Ok((data, response.stat))
+    }
+
+    /// Changes the membership of the ensemble: either by servers that join and ids that leave, or by all members anew,
+    /// with commas between; `version` is the expected one of the configuration, −1 means any. What comes back is the new
+    /// configuration.
+    pub async fn reconfig(
+        &self,
+        joining: Option<&str>,
+        leaving: Option<&str>,
+        members: Option<&str>,
+        version: i64,
+    ) -> Result<(Option<Bytes>, Stat), Error> {
+        let request = ReconfigRequest {
+            joining_servers: joining.map(Into::into),
+            leaving_servers: leaving.map(Into::into),
+            new_members: members.map(Into::into),
+            cur_config_id: version,
+        };
+        let reply = self.submit(Op::Reconfig, &request).await?;
         let response: GetDataResponse<'_> = reply.record()?;
         let data = response.data.map(|data| reply.body.slice_ref(data));
         Ok((data, response.stat))
@@ -125,7 +168,7 @@ impl Client {
         version: i32,
     ) -> Result<Stat, Error> {
         let request = SetDataRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
             data,
             version,
         };
@@ -140,7 +183,7 @@ impl Client {
         watch: bool,
     ) -> Result<(Vec<String>, Stat), Error> {
         let request = GetChildren2Request {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
             watch,
         };
         let reply = self.submit(Op::GetChildren2, &request).await?;
@@ -151,7 +194,7 @@ impl Client {
     /// Number of all descendants.
     pub async fn count_descendants(&self, path: &str) -> Result<i32, Error> {
         let request = GetAllChildrenNumberRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
         };
         let reply = self.submit(Op::GetAllChildrenNumber, &request).await?;
         Ok(reply.record::<GetAllChildrenNumberResponse>()?.total_number)
@@ -160,18 +203,18 @@ impl Client {
     /// Paths of this session's ephemeral znodes that begin with `prefix`.
     pub async fn get_ephemerals(&self, prefix: &str) -> Result<Vec<String>, Error> {
         let request = GetEphemeralsRequest {
-            prefix_path: Some(prefix.into()),
+            prefix_path: Some(self.shared.absolute(prefix)),
         };
         let reply = self.submit(Op::GetEphemerals, &request).await?;
-        Ok(owned(
-            reply.record::<GetEphemeralsResponse<'_>>()?.ephemerals,
-        ))
+        let paths = owned(reply.record::<GetEphemeralsResponse<'_>>()?.ephemerals);
+        let paths = paths.into_iter().map(|path| self.shared.relative(path));
+        Ok(paths.collect())
     }
 
     /// The access control list as (permissions, scheme, id), and the metadata.
     pub async fn get_acl(&self, path: &str) -> Result<(Vec<(i32, String, String)>, Stat), Error> {
         let request = GetAclRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
         };
         let reply = self.submit(Op::GetAcl, &request).await?;
         let response: GetAclResponse<'_> = reply.record()?;
@@ -186,7 +229,7 @@ impl Client {
     /// Replaces the access control list; `version` is compared with the ACL version, −1 means any.
     pub async fn set_acl(&self, path: &str, acl: &[Acl<'_>], version: i32) -> Result<Stat, Error> {
         let request = SetAclRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
             acl: Some(acl.to_vec()),
             version,
         };
@@ -197,7 +240,7 @@ impl Client {
     /// A barrier: reads behind it see at least what was committed when it was served.
     pub async fn sync(&self, path: &str) -> Result<(), Error> {
         let request = SyncRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
         };
         self.submit(Op::Sync, &request).await.map(|_| ())
     }
@@ -205,7 +248,7 @@ impl Client {
     /// Leaves a persistent watch, for the znode alone or for everything below it too.
     pub async fn add_watch(&self, path: &str, recursive: bool) -> Result<(), Error> {
         let request = AddWatchRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
             mode: i32::from(recursive),
         };
         self.submit(Op::AddWatch, &request).await.map(|_| ())
@@ -214,7 +257,7 @@ impl Client {
     /// Whether this connection has a watch of that kind (numbers of the protocol) on the path.
     pub async fn has_watch(&self, path: &str, kind: i32) -> Result<bool, Error> {
         let request = CheckWatchesRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
             kind,
         };
         match self.submit(Op::CheckWatches, &request).await {
@@ -227,25 +270,50 @@ impl Client {
     /// Removes the watches of that kind (numbers of the protocol) on the path.
     pub async fn remove_watches(&self, path: &str, kind: i32) -> Result<(), Error> {
         let request = RemoveWatchesRequest {
-            path: Some(path.into()),
+            path: Some(self.shared.absolute(path)),
             kind,
         };
         self.submit(Op::RemoveWatches, &request).await.map(|_| ())
     }
 
-    /// Replays watches after a resume.
+    /// Removes the watches of a session made by [`Client::open`]. [`SessionEvent::Removed`](crate::SessionEvent::Removed)
+    /// tells which they were. With `local` they are forgotten even if the server cannot be told.
+    ///
+    /// # Errors
+    /// The server's code NoWatcher if this session has left none of them.
+    pub async fn forget_watches(
+        &self,
+        path: &str,
+        kind: WatcherType,
+        local: bool,
+    ) -> Result<(), Error> {
+        let path = self.shared.absolute(path);
+        let watches = self.shared.watches.as_ref();
+        if !watches.is_some_and(|watches| watches.lock().holds(&path, kind)) {
+            return Err(Error::Server {
+                op: Op::RemoveWatches,
+                code: ErrorCode::NoWatcher.code(),
+            });
+        }
+        let request = RemoveWatchesRequest {
+            path: Some(path),
+            kind: kind.code(),
+        };
+        let mut record = BytesMut::new();
+        request.encode(&mut record);
+        let reply = self.hand_over(Op::RemoveWatches, record.freeze(), local);
+        reply.await.map(|_| ())
+    }
+
+    /// Replays watches after a resume. The paths are those of the server.
     pub async fn set_watches(&self, watches: &SetWatches2<'_>) -> Result<(), Error> {
         self.submit(Op::SetWatches2, watches).await.map(|_| ())
     }
 
     /// Proves an identity. A refusal also closes the connection.
     pub async fn add_auth(&self, scheme: &str, auth: &[u8]) -> Result<(), Error> {
-        let request = AuthPacket {
-            kind: 0,
-            scheme: Some(scheme.into()),
-            auth: Some(auth),
-        };
-        self.submit(Op::Auth, &request).await.map(|_| ())
+        let record = auth_record(scheme, auth);
+        self.submit_raw(Op::Auth, record).await.map(|_| ())
     }
 
     /// The identities of this connection as (scheme, user).
@@ -262,6 +330,12 @@ impl Client {
             })
             .collect())
     }
+
+    fn created(&self, reply: &Reply) -> Result<(String, Stat), Error> {
+        let response: Create2Response<'_> = reply.record()?;
+        let path = response.path.unwrap_or_default().into_owned();
+        Ok((self.shared.relative(path), response.stat))
+    }
 }
 
 fn create_request<'a>(
@@ -276,10 +350,4 @@ fn create_request<'a>(
         acl: Some(acl.to_vec()),
         flags: mode as i32,
     }
-}
-
-fn created(reply: &Reply) -> Result<(String, Stat), Error> {
-    let response: Create2Response<'_> = reply.record()?;
-    let path = response.path.unwrap_or_default().into_owned();
-    Ok((path, response.stat))
 }

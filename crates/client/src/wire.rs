@@ -8,14 +8,20 @@ use quenda_proto::frame::{self, OpenFrame};
 use quenda_proto::records::{ConnectRequest, ConnectResponse, ReplyHeader, RequestHeader};
 use quenda_proto::{Decode, Encode, Op, Reader};
 use tokio::io::Interest;
-use tokio::net::TcpStream;
 
-use crate::Error;
+use crate::socket::Socket;
+use crate::{Error, Tls, tls};
+
+/// How a server that speaks only TLS begins its answer to what is none.
+const TLS_ALERT: [u8; 2] = [0x15, 3];
 
 /// Room that is made for the first read from the socket, in bytes; thousands of idle connections stay small.
 const READ_CHUNK_MIN: usize = 2 * 1024;
 /// Room that is made for a read once replies have filled what was there, in bytes.
 const READ_CHUNK_MAX: usize = 128 * 1024;
+
+/// What is said of a connection that the server ends.
+const CLOSED: &str = "the server closed the connection";
 
 /// A session as the server granted it: all that is needed to resume it elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,6 +58,8 @@ pub struct ConnectOptions {
     pub read_only: Option<bool>,
     /// Largest reply accepted, in bytes. Servers bound requests, not replies. Default 256 MiB.
     pub max_frame: usize,
+    /// TLS, if it is to be spoken. Default none.
+    pub tls: Option<Tls>,
 }
 
 impl Default for ConnectOptions {
@@ -63,6 +71,7 @@ impl Default for ConnectOptions {
             last_zxid_seen: 0,
             read_only: Some(false),
             max_frame: 256 * 1024 * 1024,
+            tls: None,
         }
     }
 }
@@ -71,11 +80,12 @@ impl Default for ConnectOptions {
 /// bytes, replies are read in place.
 #[derive(Debug)]
 pub struct Wire {
-    stream: TcpStream,
+    socket: Socket,
     out: BytesMut,
     input: BytesMut,
     read_chunk: usize,
     session: Session,
+    read_only: bool,
     max_frame: usize,
 }
 
@@ -93,14 +103,9 @@ impl Wire {
     }
 
     async fn handshake(address: &str, options: &ConnectOptions) -> Result<Wire, Error> {
-        let cannot = |reason| Error::Connect {
-            address: address.to_owned(),
-            reason: std::sync::Arc::new(reason),
-        };
-        let stream = TcpStream::connect(address).await.map_err(cannot)?;
-        stream.set_nodelay(true).map_err(cannot)?;
+        let socket = Socket::connect(address, options.tls.as_ref()).await?;
         let mut wire = Wire {
-            stream,
+            socket,
             out: BytesMut::new(),
             input: BytesMut::new(),
             read_chunk: READ_CHUNK_MIN,
@@ -109,18 +114,18 @@ impl Wire {
                 password: [0; PASSWORD_LEN],
                 timeout: Duration::ZERO,
             },
+            read_only: false,
             max_frame: options.max_frame,
         };
         wire.push_connect(options);
         loop {
-            if let Err(error) = wire.exchange().await {
-                return Err(match error {
-                    Error::ConnectionLost(_) => Error::HandshakeClosed {
-                        address: address.to_owned(),
-                    },
-                    other => other,
+            let result = wire.exchange().await;
+            if !wire.socket.is_tls() && wire.input.starts_with(&TLS_ALERT) {
+                return Err(Error::SpeaksTls {
+                    address: address.to_owned(),
                 });
             }
+            result.map_err(|error| handshake_error(error, address))?;
             if wire.take_connect_response(options)? {
                 return Ok(wire);
             }
@@ -152,7 +157,9 @@ impl Wire {
         let Some((payload, _)) = frame::split(&self.input, self.max_frame)? else {
             return Ok(false);
         };
-        let response = ConnectResponse::decode(&mut Reader::new(payload))?;
+        let mut reader = Reader::new(payload);
+        let response = ConnectResponse::decode(&mut reader)?;
+        let read_only = reader.rest().first().is_some_and(|byte| *byte != 0);
         if response.session_id == 0 || response.time_out <= 0 {
             return Err(Error::SessionExpired(
                 options.resume.map_or(0, |session| session.id),
@@ -169,7 +176,13 @@ impl Wire {
         };
         let consumed = 4 + payload.len();
         self.input.advance(consumed);
+        self.read_only = read_only;
         Ok(true)
+    }
+
+    /// Whether the server has no quorum and takes no writes.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// The session of this connection.
@@ -213,14 +226,13 @@ impl Wire {
 
     /// Writes what the socket takes of the output, without waiting.
     pub fn flush_now(&mut self) -> Result<(), Error> {
-        while !self.out.is_empty() {
-            match self.stream.try_write(&self.out) {
-                Ok(count) => self.out.advance(count),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(lost(&error)),
-            }
-        }
-        Ok(())
+        self.flush().map(|_| ())
+    }
+
+    fn flush(&mut self) -> Result<bool, Error> {
+        self.socket
+            .flush(&mut self.out)
+            .map_err(|error| lost(&error))
     }
 
     /// Waits until the socket can move bytes in a direction that is wanted, and moves them: sends the
@@ -229,13 +241,11 @@ impl Wire {
     /// # Errors
     /// [`Error::ConnectionLost`] when the peer has closed or the socket fails.
     pub async fn exchange(&mut self) -> Result<(), Error> {
-        self.flush_now()?;
-        let interest = if self.out.is_empty() {
-            Interest::READABLE
-        } else {
-            Interest::READABLE | Interest::WRITABLE
+        let interest = match self.flush()? {
+            false => Interest::READABLE,
+            true => Interest::READABLE | Interest::WRITABLE,
         };
-        let ready = self.stream.ready(interest).await?;
+        let ready = self.socket.ready(interest).await?;
         if ready.is_writable() {
             self.flush_now()?;
         }
@@ -248,10 +258,8 @@ impl Wire {
     fn read_now(&mut self) -> Result<(), Error> {
         self.input.reserve(self.read_chunk);
         let room = self.input.capacity() - self.input.len();
-        match self.stream.try_read_buf(&mut self.input) {
-            Ok(0) => Err(Error::ConnectionLost(
-                "the server closed the connection".to_owned(),
-            )),
+        match self.socket.try_read_buf(&mut self.input) {
+            Ok(0) => Err(Error::ConnectionLost(CLOSED.to_owned())),
             Ok(count) => {
                 if count == room {
                     self.read_chunk = (self.read_chunk * 2).min(READ_CHUNK_MAX);
@@ -293,5 +301,18 @@ impl Wire {
 }
 
 fn lost(error: &std::io::Error) -> Error {
-    Error::ConnectionLost(error.to_string())
+    Error::ConnectionLost(tls::reason(error))
+}
+
+fn handshake_error(error: Error, address: &str) -> Error {
+    match error {
+        Error::ConnectionLost(reason) if reason == CLOSED => Error::HandshakeClosed {
+            address: address.to_owned(),
+        },
+        Error::ConnectionLost(reason) => Error::HandshakeBroken {
+            address: address.to_owned(),
+            reason,
+        },
+        other => other,
+    }
 }

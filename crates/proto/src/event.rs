@@ -62,6 +62,17 @@ impl WatcherType {
             _ => None,
         }
     }
+
+    /// Number on the wire.
+    pub const fn code(self) -> i32 {
+        match self {
+            WatcherType::Children => 1,
+            WatcherType::Data => 2,
+            WatcherType::Any => 3,
+            WatcherType::Persistent => 4,
+            WatcherType::PersistentRecursive => 5,
+        }
+    }
 }
 
 /// Mode of addWatch: persistent.

@@ -4,6 +4,7 @@
 
 pub mod acl;
 pub mod connect;
+pub mod digest_md5;
 pub mod error;
 pub mod event;
 pub mod frame;

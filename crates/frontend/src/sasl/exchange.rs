@@ -2,11 +2,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use quenda_proto::digest_md5::Facts;
 use quenda_proto::jute::text_from_utf8;
 use subtle::ConstantTimeEq;
 
 use super::directives::Directives;
-use super::proof::Facts;
 use super::users::{Password, SaslUsers};
 
 /// The realm, which is also the host part of the URI: clients have it built in, whatever the server's name is.

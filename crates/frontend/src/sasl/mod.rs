@@ -5,7 +5,6 @@
 
 mod directives;
 mod exchange;
-mod proof;
 mod users;
 
 pub use exchange::SaslRefusal;

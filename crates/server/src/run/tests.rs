@@ -20,6 +20,8 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::config::{Environment as JavaEnvironment, Overrides};
 
+mod roaming;
+
 /// For what has to happen; reached only when it does not.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -33,6 +35,11 @@ struct Running {
 
 impl Running {
     async fn start(store: Arc<dyn Store>) -> Running {
+        Running::start_at(store, 0).await
+    }
+
+    /// On a port; 0 lets the system choose.
+    async fn start_at(store: Arc<dyn Store>, port: u16) -> Running {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let overrides = Overrides {
             client_port: Some(0),
@@ -42,7 +49,7 @@ impl Running {
         };
         let (config, _) = ServerConfig::load(None, &JavaEnvironment::default(), &overrides)
             .expect("a configuration");
-        let listener = listener::bind(Some("127.0.0.1"), 0, None)
+        let listener = listener::bind(Some("127.0.0.1"), port, None)
             .await
             .expect("a port");
         let address = listener.local_addr().expect("an address").to_string();

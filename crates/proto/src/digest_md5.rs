@@ -1,21 +1,29 @@
-//! The hashes of RFC 2831, section 2.1.2.1, for quality of protection "auth".
+//! SASL's mechanism DIGEST-MD5, what client and server have in common: the hashes of RFC 2831, section 2.1.2.1, for
+//! quality of protection "auth".
 
 use std::borrow::Cow;
 
 use md5::{Digest, Md5};
 
 /// What both sides know when they prove that they know the password.
-pub(super) struct Facts<'a> {
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// Name of the user.
     pub user: &'a str,
+    /// Realm of the challenge.
     pub realm: &'a str,
+    /// The server's share of randomness.
     pub nonce: &'a [u8],
+    /// The client's share of randomness.
     pub cnonce: &'a [u8],
+    /// Service and host that the client means.
     pub uri: &'a str,
+    /// Whom the client wants to act for, if another.
     pub authzid: Option<&'a [u8]>,
 }
 
 /// The count of the only answer that a nonce is good for.
-const NONCE_COUNT: &[u8] = b"00000001";
+pub const NONCE_COUNT: &[u8] = b"00000001";
 
 impl Facts<'_> {
     /// What a client sends that knows the password.
