@@ -173,7 +173,10 @@ fn end(result: Result<(), ServeError>, log: &LogSink) -> End {
             code: 3,
             last_line: Some("Unable to access datadir, exiting abnormally"),
         },
-        ServeError::Members { .. } | ServeError::Tls(_) | ServeError::Users(_) => End {
+        ServeError::Members { .. }
+        | ServeError::Tls(_)
+        | ServeError::Users(_)
+        | ServeError::Audit { .. } => End {
             code: ConfigError::EXIT_CODE,
             last_line: Some(ConfigError::LAST_LINE),
         },

@@ -16,11 +16,31 @@ pub trait Connections {
     fn complete(&mut self, tree: &Tree, connection: ConnectionId, applied: &Applied, body: &[u8]);
     /// A write of a client of this member was refused, as this znode would have gone over a hard quota.
     fn over_quota(&mut self, path: &str);
+    /// A command was applied, after everybody was told of it. `own`: a connection of this member asked for it, in this run
+    /// of the process or, where the log is applied again after a restart, in an earlier one.
+    fn settled(&mut self, settled: &Settled<'_>, own: bool) {
+        let _ = (settled, own);
+    }
     /// A session has ended; its connection, if it still has one here, is to be closed.
     /// `expired`: by its timeout, not by the client.
     fn session_closed(&mut self, session: i64, expired: bool);
     /// A session was resumed on another member; its connection, if it still has one here, is to be closed.
     fn session_moved(&mut self, session: i64);
+}
+
+/// A command and what came of it.
+#[derive(Debug)]
+pub struct Settled<'a> {
+    /// The facts of its entry.
+    pub stamp: Stamp,
+    /// The command.
+    pub command: &'a Command<'a>,
+    /// The verdict.
+    pub applied: &'a Applied,
+    /// The response record.
+    pub reply: &'a [u8],
+    /// What happened to znodes.
+    pub changes: &'a Changes,
 }
 
 /// What applied entries mean to the member, for [`crate::Member::applied`].
@@ -161,6 +181,15 @@ impl Applier {
             let connection = ConnectionId(origin.connection);
             connections.complete(tree, connection, &applied, &self.reply);
         }
+        let settled = Settled {
+            stamp,
+            command,
+            applied: &applied,
+            reply: &self.reply,
+            changes: &self.changes,
+        };
+        let own = origin.member == self.member && origin.connection != 0;
+        connections.settled(&settled, own);
         match applied.session {
             SessionEffect::Closed { session } => {
                 let expired = matches!(command, Command::ExpireSession { .. });

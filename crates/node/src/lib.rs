@@ -30,7 +30,7 @@ mod view;
 mod work;
 
 pub use agreement::Difference;
-pub use applier::{Applier, Connections, Effects, EntryCause, EntryError};
+pub use applier::{Applier, Connections, Effects, EntryCause, EntryError, Settled};
 pub use frame::PeerFrameError;
 pub use member::Member;
 pub use session_tracker::SessionTracker;

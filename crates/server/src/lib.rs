@@ -6,6 +6,7 @@
 //! - tokio's workers serve the connections ([`connection_task`]): reads from the shared tree, writes handed
 //!   to the core through the [`inbox`].
 
+mod audit;
 mod calm;
 mod checkpointer;
 mod clock;

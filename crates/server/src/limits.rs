@@ -34,6 +34,18 @@ pub const LOST_ENTRIES_FRESH_MS: u64 = 2000;
 /// How often the file with the SASL users is looked at.
 pub const SASL_RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Memory of audit records that wait for the disk. Those beyond are dropped, counted, and told of in the audit log.
+pub const AUDIT_QUEUE_BYTES: usize = 32 << 20;
+
+/// Audit lines written at once, at least that many bytes where so many wait.
+pub const AUDIT_WRITE_BYTES: usize = 64 << 10;
+
+/// How long the writer of the audit log waits before it tries a file anew that could not be written.
+pub const AUDIT_RETRY: Duration = Duration::from_millis(500);
+
+/// How long the end of the server waits for the last audit records.
+pub const AUDIT_STOP_PATIENCE: Duration = Duration::from_secs(2);
+
 /// How often images that no member fetches any more are looked for.
 pub const IMAGE_INTERVAL: Duration = Duration::from_secs(10);
 

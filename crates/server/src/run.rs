@@ -19,9 +19,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
+use crate::audit::Audit;
 use crate::checkpointer::Checkpointer;
 use crate::clock::wall_ms;
-use crate::config::{ServerConfig, TlsSettings};
+use crate::config::{AuditSettings, ServerConfig, TlsSettings};
 use crate::core::{Core, CoreError, Parts};
 use crate::founding::find_start;
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
@@ -87,6 +88,17 @@ pub enum ServeError {
     /// only be aborted.
     #[error("the disk does not answer; the server ends without it. Nothing acknowledged is lost")]
     Stuck,
+    /// The audit log cannot be opened.
+    #[error(
+        "the audit log {} cannot be opened: {cause}. Give it another place with quenda.audit.file, or set \
+         audit.enable=false", path.display()
+    )]
+    Audit {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
     /// The file of SASL users was usable when the configuration was read, and is not any more.
     #[error("SASL users: {0}")]
     Users(#[from] SourceError),
@@ -255,6 +267,24 @@ impl Server {
     ) -> Result<Server, ServeError> {
         // Before the store, too: files for TLS that are not usable must not cost a touch of it.
         let shared = Server::share(config, listeners)?;
+        let server = Server::start_shared(Arc::clone(&shared), quorum, runtime);
+        if let Some(audit) = &shared.audit {
+            match &server {
+                Ok(_) => audit.server_started(),
+                Err(_) => {
+                    audit.server_failed();
+                    audit.stop();
+                }
+            }
+        }
+        server
+    }
+
+    fn start_shared(
+        shared: Arc<Shared>,
+        quorum: Vec<QuorumListener>,
+        runtime: &tokio::runtime::Handle,
+    ) -> Result<Server, ServeError> {
         let config = &shared.config;
         let alone = Recovered::bootstrap([config.my_id], []);
         if config.ensemble.is_empty() {
@@ -337,6 +367,9 @@ impl Server {
             signal = stop => info!(signal = signal?, "stopping; sessions stay alive"),
             () = self.core_ended.cancelled() => error!("the core thread has ended"),
         }
+        if let Some(audit) = &self.shared.audit {
+            audit.server_stops();
+        }
         closing.cancel();
         self.shared.inbox.stop();
         // The final checkpoint included. A disk that does not answer at all would hold the core for ever.
@@ -345,6 +378,9 @@ impl Server {
         self.close_connections(tasks).await;
         if let Some(peers) = &self.peers {
             peers.stop().await;
+        }
+        if let Some(audit) = &self.shared.audit {
+            audit.stop();
         }
         if ended.is_err() {
             return Err(ServeError::Stuck);
@@ -529,15 +565,25 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
     entropy(&mut seed)?;
     let seed = u64::from_le_bytes(seed);
     let accounts = accounts(&config)?;
-    Ok(Shared::new(
-        config,
-        settings,
-        accounts,
-        session_ids,
-        words,
-        tls,
-        seed,
-    ))
+    let mut shared = Shared::new(config, settings, accounts, session_ids, words, tls, seed);
+    shared.audit = open_audit(&shared.config)?;
+    Ok(shared)
+}
+
+fn open_audit(config: &ServerConfig) -> Result<Option<Audit>, ServeError> {
+    let open = |settings: &AuditSettings| {
+        // Beside the data it may be the first file there.
+        let made = match settings.path.parent() {
+            Some(parent) if parent == config.data_dir => std::fs::create_dir_all(parent),
+            _ => Ok(()),
+        };
+        let started = made.and_then(|()| Audit::start(settings));
+        started.map_err(|cause| ServeError::Audit {
+            path: settings.path.clone(),
+            cause,
+        })
+    };
+    config.audit.as_ref().map(open).transpose()
 }
 
 fn accounts(config: &ServerConfig) -> Result<Option<Accounts>, ServeError> {
@@ -571,8 +617,13 @@ fn announce(shared: &Shared) {
     let client = client.map(|port| place(config.client_address.as_deref(), port));
     let secure = shared.bound_secure_port().zip(config.tls.as_ref());
     let secure = secure.map(|(port, tls)| place(tls.address.as_deref(), port));
+    let unified = config.tls.as_ref().is_some_and(|tls| tls.unified);
     let port = match (client, secure) {
         (None, None) => "no port".to_owned(),
+        (Some(client), None) if unified => format!("{client} with and without TLS"),
+        (Some(client), Some(secure)) if unified => {
+            format!("{client} with and without TLS, with TLS alone on {secure}")
+        }
         (Some(client), None) => client,
         (None, Some(secure)) => format!("{secure} with TLS"),
         (Some(client), Some(secure)) => format!("{client}, with TLS on {secure}"),

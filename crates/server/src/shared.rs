@@ -11,6 +11,7 @@ use quenda_tree::Tree;
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::{Semaphore, watch};
 
+use crate::audit::Audit;
 use crate::clock::{Clock, Moment, wall_ms};
 use crate::config::ServerConfig;
 use crate::ensemble_view::EnsembleView;
@@ -59,6 +60,8 @@ pub struct Shared {
     pub tls: Option<Tls>,
     /// The words on the client port.
     pub words: FourLetterWords,
+    /// The audit log, if there is one.
+    pub audit: Option<Audit>,
     /// Who is served.
     service: watch::Sender<ServiceMode>,
     /// The member's era; changed only while the tree is locked for writing, so that whoever holds the
@@ -73,6 +76,8 @@ pub struct Shared {
     /// Whether the store may lack rows that were collected for a checkpoint: the next has to be complete.
     checkpoint_lost: AtomicBool,
     next_connection: AtomicU64,
+    /// The first id that this run of the process gave out.
+    first_connection: u64,
     /// What the core thread knows of the ensemble.
     pub ensemble: RwLock<EnsembleView>,
     /// Sizes of what this member proposed.
@@ -98,6 +103,8 @@ impl Shared {
         tls: Option<Tls>,
         watch_seed: u64,
     ) -> Shared {
+        // Connections of an earlier run stand in the log as origins; theirs are never used again.
+        let first_connection = wall_ms().unsigned_abs() << 20 | 1;
         Shared {
             member: config.my_id,
             tree: RwLock::new(Tree::new()),
@@ -119,8 +126,9 @@ impl Shared {
             disk_full: AtomicBool::new(false),
             log_failing: AtomicBool::new(false),
             checkpoint_lost: AtomicBool::new(false),
-            // Connections of an earlier run stand in the log as origins; theirs are never used again.
-            next_connection: AtomicU64::new((wall_ms().unsigned_abs()) << 20 | 1),
+            next_connection: AtomicU64::new(first_connection),
+            first_connection,
+            audit: None,
             ensemble: RwLock::default(),
             proposals: Proposals::default(),
             quota_refusals: QuotaRefusals::default(),
@@ -133,6 +141,11 @@ impl Shared {
     /// An id for a new connection.
     pub fn next_connection(&self) -> ConnectionId {
         ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether a connection of this member is one of this run of the process.
+    pub fn is_of_this_run(&self, connection: u64) -> bool {
+        connection >= self.first_connection
     }
 
     /// The surroundings of a connection, with the tree locked by the caller.

@@ -120,6 +120,13 @@ pub fn find(name: &str) -> Option<&'static Key> {
         .or_else(|| all().find(|key| key.covers(name)))
 }
 
+/// All names, those of families with their `*`.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let keys = SECTIONS.iter().flat_map(|section| section.keys);
+    keys.flat_map(|key| std::iter::once(&key.name).chain(key.aliases))
+        .copied()
+}
+
 /// The key that the name of a system property (`-Dname=value`) stands for, and its name in the file.
 pub fn find_property(name: &str) -> Option<(&'static Key, &str)> {
     let inner = name.strip_prefix("zookeeper.");

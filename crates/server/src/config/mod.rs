@@ -3,8 +3,11 @@
 //! [`ServerConfig::load`] is the whole interface. What the server does with each key stands in [`keys`]; nothing else
 //! of the server reads files of settings or the environment.
 
+mod audit;
+mod check;
 #[cfg(test)]
 mod ensemble_tests;
+mod given;
 pub mod keys;
 mod members;
 pub mod properties;
@@ -27,6 +30,9 @@ use quenda_frontend::EnsembleNames;
 use quenda_tree::ensemble::Server;
 use quenda_tree::identity::DigestAlgorithm;
 
+pub use audit::{AuditFormat, AuditSettings};
+pub use check::{Check, CheckedSetting};
+pub use given::{Given, Source};
 pub(crate) use members::{is_wildcard, quorum_listen};
 pub use remark::{ConfigError, Level, Remark};
 pub use sasl::SaslSettings;
@@ -36,6 +42,8 @@ pub use tls::{ClientAuth, Password, Protocol, Secret, StoreFormat, StoreSettings
 /// Settings of one member, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
+    /// The file that it came from.
+    pub file: Option<PathBuf>,
     /// TCP port for clients; 0 lets the system choose, `None` serves no clients. `clientPort`, or the `server.N` line.
     pub client_port: Option<u16>,
     /// Address or host name to listen on; all addresses if `None`. `clientPortAddress`, or the `server.N` line.
@@ -100,6 +108,8 @@ pub struct ServerConfig {
     pub x509_enabled: bool,
     /// Subject of the certificate that passes every check. `X509AuthenticationProvider.superUser`.
     pub x509_super_user: Option<String>,
+    /// The audit log; `None` for none. `audit.enable`.
+    pub audit: Option<AuditSettings>,
     /// Whether every read waits until it is sure to see all writes acknowledged before it was asked.
     /// `quenda.linearizableReads`.
     pub linearizable_reads: bool,
@@ -174,6 +184,9 @@ const WITHOUT_FILE: [(&str, &str); 5] = [
 /// Not a key of the file: the client port if neither a key nor a `server.N` line names one.
 const DEFAULT_CLIENT_PORT: &str = "default clientPort";
 
+/// Not a key of the file: where log files go, an option of Java and what `ZOO_LOG_DIR` says.
+const LOG_DIRECTORY: &str = "zookeeper.log.dir";
+
 impl ServerConfig {
     /// Reads a `zoo.cfg`; [`load`](Self::load) without flags.
     ///
@@ -200,25 +213,66 @@ impl ServerConfig {
     ) -> Result<(Self, Vec<Remark>), ConfigError> {
         let mut remarks = Vec::new();
         let mut settings = settings::Settings::default();
-        match file {
-            Some(path) => {
-                resolve::warn_if_relative(path, &mut remarks);
-                settings.add_file(path, &mut remarks)?;
-            }
-            None => WITHOUT_FILE
-                .iter()
-                .for_each(|&(name, value)| settings.set(name, value)),
+        let config = load_into(&mut settings, file, environment, overrides, &mut remarks);
+        match config {
+            Ok(config) => Ok((config, remarks)),
+            Err(mut errors) => Err(errors.swap_remove(0)),
         }
-        if let Some(path) = settings.get("dynamicConfigFile").map(PathBuf::from) {
-            settings.add_dynamic_file(&path, &mut remarks)?;
-        }
-        settings.add_properties(&environment.properties());
-        settings.add_options(&overrides.properties, &mut remarks);
-        overrides.add_to(&mut settings);
-        settings.judge(&mut remarks)?;
-        let config = resolve::resolve(&settings, overrides, &mut remarks)?;
-        Ok((config, remarks))
     }
+}
+
+/// As [`ServerConfig::load`], with every line that was read in `settings` also if it fails, and with every refused key
+/// among the errors, of which there is at least one.
+fn load_into(
+    settings: &mut settings::Settings,
+    file: Option<&Path>,
+    environment: &Environment,
+    overrides: &Overrides,
+    remarks: &mut Vec<Remark>,
+) -> Result<ServerConfig, Vec<ConfigError>> {
+    read_all(settings, file, environment, overrides, remarks).map_err(|error| vec![error])?;
+    let mut errors = settings.judge(remarks);
+    match resolve::resolve(settings, overrides, remarks) {
+        Ok(config) if errors.is_empty() => Ok(ServerConfig {
+            file: file.map(Path::to_owned),
+            ..config
+        }),
+        Ok(_) => Err(errors),
+        Err(error) => {
+            errors.push(error);
+            Err(errors)
+        }
+    }
+}
+
+fn read_all(
+    settings: &mut settings::Settings,
+    file: Option<&Path>,
+    environment: &Environment,
+    overrides: &Overrides,
+    remarks: &mut Vec<Remark>,
+) -> Result<(), ConfigError> {
+    match file {
+        Some(path) => {
+            resolve::warn_if_relative(path, remarks);
+            settings.add_file(path, remarks)?;
+        }
+        None => WITHOUT_FILE
+            .iter()
+            .for_each(|&(name, value)| settings.set(name, value)),
+    }
+    let dynamic = settings.get("dynamicConfigFile").map(PathBuf::from);
+    let dynamic = dynamic.filter(|path| !path.as_os_str().is_empty());
+    if let Some(path) = dynamic {
+        settings.add_dynamic_file(&path, remarks)?;
+    }
+    if let Some(directory) = &environment.log_directory {
+        settings.set(LOG_DIRECTORY, directory);
+    }
+    settings.add_properties(environment.properties());
+    settings.add_options(&overrides.properties, remarks);
+    overrides.add_to(settings);
+    Ok(())
 }
 
 impl Default for ServerConfig {
@@ -244,11 +298,12 @@ impl Overrides {
             settings.remove_family("server.");
         }
         for (id, line) in &self.servers {
-            settings.set(format!("server.{id}"), line.trim());
+            let name = format!("server.{id}");
+            settings.give(Source::Flag, &name, &name, line);
         }
         let mut set = |name, value: Option<String>| {
             if let Some(value) = value {
-                settings.set(name, value);
+                settings.give(Source::Flag, name, name, &value);
             }
         };
         set("clientPort", self.client_port.map(|port| port.to_string()));

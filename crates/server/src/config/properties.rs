@@ -3,6 +3,19 @@
 //! Own code because the format's corners (continuation lines, escapes, separators) decide what an existing file means:
 //! the tests compare with a Java runtime, `golden/properties.txt`.
 
+/// A key and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// Number of the line it begins in, from 1.
+    pub line: usize,
+    /// The key.
+    pub key: String,
+    /// The value, not trimmed.
+    pub value: String,
+    /// The lines as they stand in the text, with their ends.
+    pub raw: Vec<u8>,
+}
+
 /// An escape `\u` that is not followed by four hexadecimal digits.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed \\uxxxx encoding")]
@@ -13,11 +26,52 @@ pub struct Malformed;
 ///
 /// # Errors
 /// [`Malformed`] if an escape is cut or not hexadecimal.
-pub fn parse(bytes: &[u8]) -> Result<Vec<(String, String)>, Malformed> {
-    let mut lines = Lines { rest: bytes };
-    std::iter::from_fn(|| lines.next_logical())
-        .map(|line| pair(&line))
-        .collect()
+pub fn parse(bytes: &[u8]) -> Result<Vec<Pair>, Malformed> {
+    let mut lines = Lines {
+        rest: bytes,
+        taken: 0,
+    };
+    let mut pairs = Vec::new();
+    while let Some(logical) = lines.next_logical(bytes.len()) {
+        let (key, value) = pair(&logical.content)?;
+        let length = bytes.len() - lines.rest.len() - logical.start;
+        pairs.push(Pair {
+            line: logical.line,
+            key,
+            value,
+            raw: bytes[logical.start..logical.start + length].to_vec(),
+        });
+    }
+    Ok(pairs)
+}
+
+/// `key=value` as one line that [`parse`] reads back, without its end.
+pub fn line(key: &str, value: &str) -> String {
+    format!("{}={}", escape(key, true), escape(value, false))
+}
+
+fn escape(text: &str, is_key: bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for (index, sign) in text.chars().enumerate() {
+        match sign {
+            '\\' => escaped.push_str("\\\\"),
+            '\t' => escaped.push_str("\\t"),
+            '\n' => escaped.push_str("\\n"),
+            '\r' => escaped.push_str("\\r"),
+            '\x0c' => escaped.push_str("\\f"),
+            '#' | '!' if is_key && index == 0 => escaped.extend(['\\', sign]),
+            ' ' | '=' | ':' if is_key => escaped.extend(['\\', sign]),
+            ' ' if index == 0 => escaped.push_str("\\ "),
+            ' '..='~' => escaped.push(sign),
+            other => {
+                let mut units = [0; 2];
+                for unit in other.encode_utf16(&mut units) {
+                    escaped.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    escaped
 }
 
 fn is_blank(byte: u8) -> bool {
@@ -31,17 +85,33 @@ fn is_end_of_line(byte: u8) -> bool {
 /// Natural lines joined to logical ones.
 struct Lines<'a> {
     rest: &'a [u8],
+    /// Natural lines so far.
+    taken: usize,
+}
+
+/// A logical line, continuation lines joined, still escaped.
+struct Logical {
+    content: Vec<u8>,
+    /// Number of its first natural line.
+    line: usize,
+    /// Where that begins in the text.
+    start: usize,
 }
 
 impl Lines<'_> {
-    /// The next line that is not blank and no comment, continuation lines joined, still escaped.
-    fn next_logical(&mut self) -> Option<Vec<u8>> {
-        let mut logical = Vec::new();
+    /// The next line that is not blank and no comment.
+    fn next_logical(&mut self, whole: usize) -> Option<Logical> {
+        let mut logical = Logical {
+            content: Vec::new(),
+            line: 0,
+            start: 0,
+        };
         let mut continued = false;
         loop {
+            let at = whole - self.rest.len();
             let Some(natural) = self.next_natural() else {
                 // A lone backslash at the very end gives an empty pair, as in Java.
-                return (continued || !logical.is_empty()).then_some(logical);
+                return (continued || !logical.content.is_empty()).then_some(logical);
             };
             let start = natural
                 .iter()
@@ -49,20 +119,27 @@ impl Lines<'_> {
                 .unwrap_or(natural.len());
             let content = &natural[start..];
             // A line that is joined to nothing yet is a new one: it may be blank or a comment.
-            if logical.is_empty() && matches!(content.first(), None | Some(b'#' | b'!')) {
+            if logical.content.is_empty() && matches!(content.first(), None | Some(b'#' | b'!')) {
                 continued = false;
                 continue;
             }
             debug_assert!(
-                logical.is_empty() || continued,
+                logical.content.is_empty() || continued,
                 "only a continued line is joined"
             );
-            logical.extend_from_slice(content);
-            continued = ends_in_escape(content);
+            let ends_escaped = ends_in_escape(content);
+            if logical.content.is_empty() {
+                logical.start = at;
+            }
+            logical.content.extend_from_slice(content);
+            if logical.line == 0 || logical.start == at {
+                logical.line = self.taken;
+            }
+            continued = ends_escaped;
             if !continued {
                 return Some(logical);
             }
-            logical.pop();
+            logical.content.pop();
         }
     }
 
@@ -82,6 +159,7 @@ impl Lines<'_> {
             Some(_) => end + 1,
         };
         self.rest = &rest[after..];
+        self.taken += 1;
         Some(&rest[..end])
     }
 }
@@ -171,7 +249,7 @@ mod tests {
                 .map(|sign| u8::try_from(sign).expect("ISO-8859-1"))
                 .collect();
             let expected: Vec<&str> = columns.collect();
-            let parsed = parse(&bytes).map(|pairs| pairs.into_iter().collect::<BTreeMap<_, _>>());
+            let parsed = parse(&bytes).map(values);
             if expected == ["malformed"] {
                 assert_eq!(parsed, Err(Malformed), "{line}");
             } else {
@@ -186,12 +264,43 @@ mod tests {
         assert!(seen > 300, "only {seen} texts");
     }
 
+    fn values(pairs: Vec<Pair>) -> BTreeMap<String, String> {
+        let pairs = pairs.into_iter();
+        pairs.map(|pair| (pair.key, pair.value)).collect()
+    }
+
     #[test]
-    fn repeated_keys_come_in_order() {
-        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    fn repeated_keys_come_in_order_with_their_lines() {
+        let text = b"# note\na=1\n\n  b = 2\\\n   3\r\na=3";
+        let pairs = parse(text).expect("a text");
+        let shown: Vec<_> = pairs
+            .iter()
+            .map(|pair| (pair.line, &*pair.key, &*pair.value, &pair.raw[..]))
+            .collect();
         assert_eq!(
-            parse(b"a=1\nb=2\na=3"),
-            Ok(vec![pair("a", "1"), pair("b", "2"), pair("a", "3")])
+            shown,
+            [
+                (2, "a", "1", &b"a=1\n"[..]),
+                (4, "b", "23", b"  b = 2\\\n   3\r\n"),
+                (6, "a", "3", b"a=3"),
+            ]
         );
+    }
+
+    #[test]
+    fn a_line_that_is_written_is_read_back() {
+        for (key, value) in [
+            ("dataDir", "/a b\\c"),
+            ("#key", " leading, trailing "),
+            ("a:b=c d", "x=y:z\t\n\r\x0c"),
+            ("ü", "日本 \u{1f600}"),
+        ] {
+            let text = line(key, value);
+            let pairs = parse(text.as_bytes()).expect("a line");
+            let [pair] = &pairs[..] else {
+                panic!("{text:?} is no single line");
+            };
+            assert_eq!((&*pair.key, &*pair.value), (key, value), "{text}");
+        }
     }
 }

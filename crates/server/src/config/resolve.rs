@@ -10,7 +10,7 @@ use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
 use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
-use super::{keys, members, sasl, tls};
+use super::{audit, keys, members, sasl, tls};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 4] = ["digest", "ip", SASL, X509];
@@ -69,7 +69,10 @@ pub(super) fn resolve(
     let (client_address, client_port) = reader.client(own)?;
     let tls = tls::resolve(&mut reader)?;
     let x509_enabled = tls::provides_x509(&reader, tls.as_ref());
+    let audit = audit::resolve(&mut reader, &data_dir)?;
     Ok(ServerConfig {
+        file: None,
+        audit,
         client_port,
         client_address,
         data_dir,

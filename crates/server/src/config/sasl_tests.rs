@@ -52,8 +52,13 @@ fn all_that_can_be_said_is_read() {
         ),
         &SECTION.replace("Server", "Other"),
     );
-    let unknown = "superUser: \"ben\" is not among the users";
-    assert_eq!(warnings(&case), [unknown]);
+    assert_eq!(
+        warnings(&case),
+        [
+            "superUsers is no key that ZooKeeper knows; it has no effect. Did you mean superUser?",
+            "superUser: \"ben\" is not among the users"
+        ]
+    );
     let config = case.config();
     assert_eq!(config.sasl.super_users, ["bob", "ben"]);
     assert_eq!(config.sasl.super_password, Some(Password::new("secret")));

@@ -4,52 +4,86 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use super::given::{Given, Source, is_secret, likely_meant};
 use super::keys::{self, Key, Place, Policy};
-use super::properties;
+use super::properties::{self, Pair};
 use super::remark::{ConfigError, Remark};
 
-/// Where options of the Java server may stand in the environment.
+/// What the environment of the process says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// Value of `SERVER_JVMFLAGS`.
+    /// Value of `JAVA_OPTS`, which some images fill.
+    pub java_opts: Option<String>,
+    /// Value of `SERVER_JVMFLAGS`, which wins over it.
     pub server_jvmflags: Option<String>,
-    /// Value of `JVMFLAGS`, which wins.
+    /// Value of `JVMFLAGS`, which wins over both.
     pub jvmflags: Option<String>,
+    /// Value of `ZOO_LOG_DIR`: where log files go.
+    pub log_directory: Option<String>,
 }
 
 impl Environment {
     /// Reads the environment of this process.
     pub fn of_this_process() -> Self {
+        let variable = |name| std::env::var(name).ok();
         Self {
-            server_jvmflags: std::env::var("SERVER_JVMFLAGS").ok(),
-            jvmflags: std::env::var("JVMFLAGS").ok(),
+            java_opts: variable("JAVA_OPTS"),
+            server_jvmflags: variable("SERVER_JVMFLAGS"),
+            jvmflags: variable("JVMFLAGS"),
+            log_directory: variable("ZOO_LOG_DIR"),
         }
     }
 
-    /// The `-Dname=value` options; `-X…`, agents and all else concern Java alone.
-    pub(super) fn properties(&self) -> Vec<(String, String)> {
-        let flags = [&self.server_jvmflags, &self.jvmflags];
-        let words = flags
-            .into_iter()
-            .flatten()
-            .flat_map(|flags| flags.split_whitespace());
+    /// The `-Dname=value` options with the variables that they stand in; `-X…`, agents and all else concern Java alone.
+    pub(super) fn properties(&self) -> Vec<Property> {
+        let flags = [
+            ("JAVA_OPTS", &self.java_opts),
+            ("SERVER_JVMFLAGS", &self.server_jvmflags),
+            ("JVMFLAGS", &self.jvmflags),
+        ];
+        let words = flags.into_iter().flat_map(|(variable, flags)| {
+            let words = flags.iter().flat_map(|flags| flags.split_whitespace());
+            words.map(move |word| (variable, word))
+        });
         words
-            .filter_map(|word| word.strip_prefix("-D"))
-            .map(|definition| definition.split_once('=').unwrap_or((definition, "")))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .filter_map(|(variable, word)| Some((variable, word.strip_prefix("-D")?)))
+            .map(|(variable, definition)| {
+                let (name, value) = definition.split_once('=').unwrap_or((definition, ""));
+                Property {
+                    variable,
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                }
+            })
             .collect()
     }
+}
+
+/// An option `-Dname=value` of the environment.
+pub(super) struct Property {
+    variable: &'static str,
+    name: String,
+    value: String,
 }
 
 /// Values by key, the key in the spelling of the table. Values are trimmed.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
-    values: BTreeMap<String, String>,
+    values: BTreeMap<String, Value>,
+    /// Everything that was given, also what does not count.
+    given: Vec<Given>,
+}
+
+#[derive(Debug)]
+struct Value {
+    text: String,
+    /// Which of the given ones it is; `None` for what follows from no setting.
+    given: Option<usize>,
 }
 
 impl Settings {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str)
+        self.values.get(name).map(|value| &*value.text)
     }
 
     /// The value, or the table's default if the key is absent. `name` must be in the table.
@@ -58,8 +92,43 @@ impl Settings {
             .unwrap_or_else(|| keys::find(name).map_or("", |key| key.default))
     }
 
+    /// Sets what nobody gave.
     pub(super) fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
-        self.values.insert(name.into(), value.into());
+        let value = Value {
+            text: value.into(),
+            given: None,
+        };
+        self.values.insert(name.into(), value);
+    }
+
+    /// Sets a key as it was given, over what stood there.
+    pub(super) fn give(&mut self, place: Source, name: &str, key: &str, value: &str) {
+        let index = self.note(place, name, value);
+        let value = Value {
+            text: self.given[index].value.clone(),
+            given: Some(index),
+        };
+        if let Some(before) = self.values.insert(key.to_owned(), value)
+            && let Some(before) = before.given
+        {
+            self.given[before].overruled_by = Some(index);
+        }
+    }
+
+    /// Notes what was given; nothing is set.
+    fn note(&mut self, place: Source, name: &str, value: &str) -> usize {
+        self.given.push(Given {
+            place,
+            name: name.to_owned(),
+            value: value.trim().to_owned(),
+            overruled_by: None,
+        });
+        self.given.len() - 1
+    }
+
+    /// Everything that was given.
+    pub(super) fn into_given(self) -> Vec<Given> {
+        self.given
     }
 
     /// Keys that begin with `beginning`, with the rest of their names.
@@ -71,12 +140,20 @@ impl Settings {
             .values
             .iter()
             .filter_map(move |(name, value)| Some((name.strip_prefix(beginning)?, value)));
-        members.map(|(rest, value)| (rest, value.as_str()))
+        members.map(|(rest, value)| (rest, &*value.text))
     }
 
     /// Takes away the keys that begin with `beginning`.
     pub(super) fn remove_family(&mut self, beginning: &str) {
-        self.values.retain(|name, _| !name.starts_with(beginning));
+        let next = self.given.len();
+        let given = &mut self.given;
+        self.values.retain(|name, value| {
+            let goes = name.starts_with(beginning);
+            if let (true, Some(index)) = (goes, value.given) {
+                given[index].overruled_by = Some(next);
+            }
+            !goes
+        });
     }
 
     /// Adds the pairs of a file.
@@ -90,12 +167,13 @@ impl Settings {
         // A working spelling wins over the manual's, whichever stands last.
         let (proper, others): (Vec<_>, Vec<_>) = pairs
             .into_iter()
-            .partition(|(name, _)| spelling(name) == name);
-        for (name, value) in others.into_iter().chain(proper) {
-            if keys::find(&name).is_none() {
-                remarks.push(unknown(&name));
+            .partition(|pair| spelling(&pair.key) == pair.key);
+        for pair in others.into_iter().chain(proper) {
+            if keys::find(&pair.key).is_none() {
+                remarks.push(unknown(&pair.key));
             }
-            self.set(spelling(&name), value.trim());
+            let place = Source::File(path.to_owned(), pair.line);
+            self.give(place, &pair.key, spelling(&pair.key), &pair.value);
         }
         Ok(())
     }
@@ -115,7 +193,13 @@ impl Settings {
         }
         let pairs = read(path)?;
         remark_repeated_members(&pairs, remarks);
-        for (name, value) in pairs {
+        for Pair {
+            line,
+            key: name,
+            value,
+            ..
+        } in pairs
+        {
             if name == "version" {
                 return Err(ConfigError::invalid(
                     "dynamic file shouldn't have version inside",
@@ -126,47 +210,71 @@ impl Settings {
                     "Unrecognised parameter: {name}"
                 )));
             }
-            self.set(name, value.trim());
+            let place = Source::Dynamic(path.to_owned(), line);
+            self.give(place, &name, &name, &value);
         }
         Ok(())
     }
 
     /// Adds system properties that ZooKeeper would read, unless the file has them and wins.
-    pub(super) fn add_properties(&mut self, properties: &[(String, String)]) {
-        let mut added = BTreeMap::new();
-        for (name, value) in properties {
-            if let Some((key, inner)) = keys::find_property(name) {
-                let name = spelling(inner);
-                if key.place == Place::Bare || !self.values.contains_key(name) {
-                    added.insert(name.to_owned(), value.trim().to_owned());
+    pub(super) fn add_properties(&mut self, properties: Vec<Property>) {
+        let in_file: BTreeMap<String, usize> = self
+            .values
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), value.given?)))
+            .collect();
+        for Property {
+            variable,
+            name,
+            value,
+        } in properties
+        {
+            let place = Source::Environment(variable);
+            match keys::find_property(&name) {
+                Some((key, inner)) => {
+                    let setting = spelling(inner);
+                    let by_file = in_file.get(setting).filter(|_| key.place != Place::Bare);
+                    match by_file {
+                        Some(&line) => {
+                            let index = self.note(place, &name, &value);
+                            self.given[index].overruled_by = Some(line);
+                        }
+                        None => self.give(place, &name, setting, &value),
+                    }
                 }
+                // Java has many of its own.
+                None if name == super::LOG_DIRECTORY => self.give(place, &name, &name, &value),
+                None => {}
             }
         }
-        self.values.append(&mut added);
     }
 
     /// Adds `-Dname=value` options of our own command line, over the file. `name` is a key or the name that Java reads.
     pub(super) fn add_options(&mut self, options: &[(String, String)], remarks: &mut Vec<Remark>) {
         for (name, value) in options {
             let inner = name.strip_prefix("zookeeper.").unwrap_or(name);
-            if keys::find(inner).is_none() {
+            if keys::find(inner).is_none() && name != super::LOG_DIRECTORY {
                 remarks.push(unknown(name));
             }
-            if inner.ends_with("assword") {
+            if is_secret(inner) && inner.ends_with("assword") {
                 remarks.push(Remark::warn(format!(
                     "{name}: every user of this machine can read what stands on a command line; put it in the file"
                 )));
             }
-            self.set(spelling(inner), value.trim());
+            let key = match name == super::LOG_DIRECTORY {
+                true => name,
+                false => spelling(inner),
+            };
+            self.give(Source::Option, name, key, value);
         }
     }
 
-    /// Names every setting that has no effect.
-    ///
-    /// # Errors
-    /// A setting that must not be passed over in silence nor with a warning.
-    pub(super) fn judge(&self, remarks: &mut Vec<Remark>) -> Result<(), ConfigError> {
+    /// Names every setting that has no effect, and gives those that must be passed over neither in silence nor with a
+    /// warning.
+    pub(super) fn judge(&self, remarks: &mut Vec<Remark>) -> Vec<ConfigError> {
+        let mut refusals = Vec::new();
         for (name, value) in &self.values {
+            let value = &*value.text;
             let Some(key) = keys::find(name) else {
                 continue;
             };
@@ -177,18 +285,22 @@ impl Settings {
                 Policy::Honoured | Policy::Mapped => {}
                 Policy::Accepted => remarks.push(Remark::info(without_effect(key, name))),
                 Policy::Warned => remarks.push(Remark::warn(without_effect(key, name))),
-                Policy::Refused => return Err(refusal(key, name, value)),
+                Policy::Refused => refusals.push(refusal(key, name, value)),
             }
         }
-        Ok(())
+        refusals
     }
 }
 
 /// A line for the same member replaces the one before, as in any file of this format: that may be a slip in the number,
 /// and cost a member.
-fn remark_repeated_members(pairs: &[(String, String)], remarks: &mut Vec<Remark>) {
+fn remark_repeated_members(pairs: &[Pair], remarks: &mut Vec<Remark>) {
     let mut lines: BTreeMap<&str, &str> = BTreeMap::new();
-    for (name, value) in pairs.iter().filter(|(name, _)| name.starts_with("server.")) {
+    let members = pairs.iter().filter(|pair| pair.key.starts_with("server."));
+    for Pair {
+        key: name, value, ..
+    } in members
+    {
         let value = value.trim();
         if let Some(before) = lines.insert(name, value).filter(|before| *before != value) {
             remarks.push(Remark::warn(format!(
@@ -199,9 +311,14 @@ fn remark_repeated_members(pairs: &[(String, String)], remarks: &mut Vec<Remark>
 }
 
 fn unknown(name: &str) -> Remark {
-    Remark::info(format!(
-        "{name} is no key that ZooKeeper knows; it has no effect"
-    ))
+    match likely_meant(name) {
+        Some(meant) => Remark::warn(format!(
+            "{name} is no key that ZooKeeper knows; it has no effect. Did you mean {meant}?"
+        )),
+        None => Remark::info(format!(
+            "{name} is no key that ZooKeeper knows; it has no effect"
+        )),
+    }
 }
 
 fn without_effect(key: &Key, name: &str) -> String {
@@ -223,7 +340,7 @@ fn spelling(name: &str) -> &str {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<(String, String)>, ConfigError> {
+fn read(path: &Path) -> Result<Vec<Pair>, ConfigError> {
     let bytes = fs::read(path).map_err(|source| ConfigError::unreadable(path, source))?;
     properties::parse(&bytes).map_err(|source| ConfigError::Malformed {
         path: path.to_owned(),

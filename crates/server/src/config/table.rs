@@ -158,6 +158,10 @@ const ENSEMBLE: &[Key] = &[
 #[rustfmt::skip]
 const OWN: &[Key] = &[
     Key::new(Honoured, Bare, "quenda.linearizableReads", "false", "`true`: every read waits for a round through the leader and sees all writes acknowledged before it; without, a client calls `sync` before a read that must"),
+    Key::new(Honoured, Bare, "quenda.audit.file", "", "the audit log's file; if absent `zookeeper_audit.log` in the directory that `ZOO_LOG_DIR` or `-Dzookeeper.log.dir` names, else in `dataDir`"),
+    Key::new(Honoured, Bare, "quenda.audit.format", "text", "`text`: lines as ZooKeeper's logback.xml makes them; `json`: an object each"),
+    Key::new(Honoured, Bare, "quenda.audit.maxFileSizeMb", "10", "size at which the file is renamed to `.1` and a new one begun; 0 leaves that to others"),
+    Key::new(Honoured, Bare, "quenda.audit.maxFiles", "10", "how many old ones are kept"),
     Key::new(Honoured, Bare, "quenda.saslUsers", "", "plain file with the SASL users, instead of a JAAS file: `user: password` lines; read again when it changes"),
 ];
 
@@ -280,8 +284,8 @@ const MONITORING: &[Key] = &[
     Key::new(Accepted, Property, "admin.*", "", NO_HTTP),
     Key::new(Warned, File, "metricsProvider.className", "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider", NO_HTTP),
     Key::new(Accepted, File, "metricsProvider.*", "", NO_HTTP),
-    Key::new(Warned, Property, "audit.enable", "false", "the audit log is not there yet"),
-    Key::new(Accepted, Property, "audit.impl.class", "", "the audit log is not there yet"),
+    Key::new(Honoured, Property, "audit.enable", "false", "`true`: who tried to change what, and with which result, is written to a file of its own"),
+    Key::new(Mapped, Property, "audit.impl.class", "org.apache.zookeeper.audit.Slf4jAuditLogger", "the default is the file; any other Java class stops the start"),
 ];
 
 #[rustfmt::skip]

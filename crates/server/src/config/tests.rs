@@ -76,6 +76,8 @@ impl Case {
 fn a_file_with_the_least_gets_zookeepers_defaults() {
     let case = Case::with("");
     let expected = ServerConfig {
+        file: Some(case.path("zoo.cfg")),
+        audit: None,
         client_port: Some(2181),
         client_address: None,
         data_dir: case.folder.path().to_owned(),
@@ -145,10 +147,19 @@ fn every_honoured_key_arrives() {
          enforceQuota=TRUE\nreconfigEnabled=true\nznode.container.checkIntervalMs=12\n\
          znode.container.maxPerMinute=13\nznode.container.maxNeverUsedIntervalMs=0\n\
          nio.sessionlessCnxnTimeout=14\n\
-         enforce.auth.enabled=true\nenforce.auth.schemes=ip\nquenda.linearizableReads=true\n",
+         enforce.auth.enabled=true\nenforce.auth.schemes=ip\nquenda.linearizableReads=true\n\
+         audit.enable=true\nquenda.audit.file=DIR/audit.log\nquenda.audit.format=json\n\
+         quenda.audit.maxFileSizeMb=3\nquenda.audit.maxFiles=4\n",
     );
     let data_dir = config.folder.path().to_owned();
     let expected = ServerConfig {
+        file: Some(config.path("zoo.cfg")),
+        audit: Some(AuditSettings {
+            path: data_dir.join("audit.log"),
+            format: AuditFormat::Json,
+            bytes_max: 3 << 20,
+            kept: 4,
+        }),
         client_port: Some(0),
         client_address: Some("127.0.0.1".to_owned()),
         data_log_dir: Some(data_dir.join("log")),
@@ -275,7 +286,7 @@ fn a_file_that_cannot_be_read_or_parsed_is_named() {
 #[test]
 fn keys_without_effect_are_named_by_weight() {
     let case = Case::with(
-        "initLimit=5\ncnxTimeout=1\nleaderServes=no\nadmin.enableServer=false\naudit.enable=true\naudit.impl.class=x.Y\nmaxClientCnxns=1\n\
+        "initLimit=5\ncnxTimeout=1\nleaderServes=no\nadmin.enableServer=false\nmaxClientCnxns=1\n\
          snapCount=100000\nfrobnicate=1\nssl.quorum.keyStore.location=/k\nrequestThrottleLimit=3\n",
     );
     let mut seen: Vec<(Level, String)> = case
@@ -291,8 +302,6 @@ fn keys_without_effect_are_named_by_weight() {
     seen.sort_by(|left, right| left.1.cmp(&right.1));
     let expected = [
         (Level::Info, "admin.enableServer"),
-        (Level::Warn, "audit.enable"),
-        (Level::Info, "audit.impl.class"),
         (Level::Info, "cnxTimeout"),
         (Level::Info, "frobnicate"),
         (Level::Warn, "leaderServes"),
@@ -470,9 +479,12 @@ fn options_of_java_count_as_java_would_count_them() {
             "-Djute.maxbuffer=200 -Dzookeeper.skipACL=yes -Dzookeeper.clientPort=1 -DtickTime=1"
                 .to_owned(),
         ),
+        java_opts: Some("-Djute.maxbuffer=50 -Dzookeeper.maxCnxns=9".to_owned()),
+        log_directory: None,
     };
     let config = case.config();
     assert_eq!(config.max_frame, 200, "JVMFLAGS come last");
+    assert_eq!(config.max_cnxns, 9, "JAVA_OPTS count too");
     assert!(config.enforce_quota);
     assert!(!config.skip_acl, "the file wins where both are read");
     assert_eq!(
@@ -585,4 +597,72 @@ fn files_that_people_run_are_accepted() {
                  ssl.keyStore.location=DIR/k.jks\nssl.keyStore.password=apassword\n\
                  ssl.trustStore.location=DIR/t.jks\nssl.trustStore.password=apassword\n\n";
     assert_eq!(Case::new(kazoo).config().max_client_cnxns, 0);
+}
+
+#[test]
+fn the_audit_log_lies_where_the_log_files_are_told_to_be() {
+    let mut case = Case::with("audit.enable=true\n");
+    let path = |case: &Case| case.config().audit.expect("an audit log").path;
+    assert_eq!(path(&case), case.path("zookeeper_audit.log"));
+    case.environment.log_directory = Some("/var/log/q".to_owned());
+    assert_eq!(path(&case), Path::new("/var/log/q/zookeeper_audit.log"));
+    case.environment.jvmflags = Some("-Dzookeeper.log.dir=/other".to_owned());
+    assert_eq!(path(&case), Path::new("/other/zookeeper_audit.log"));
+    case.write(
+        "zoo.cfg",
+        "dataDir=DIR\naudit.enable=true\naudit.impl.class=my.Sink\n",
+    );
+    assert!(
+        case.refusal()
+            .starts_with("audit.impl.class=my.Sink is not supported")
+    );
+}
+
+#[test]
+fn a_check_tells_what_becomes_of_each_line_and_shows_no_secret() {
+    let mut case = Case::with(
+        "tickTime=100\ntickTime=200\nsslQuorum=true\noraclePath=/x\nssl.keyStore.password=hush\n\
+         maxClientCnxn=5\nskipACL=yes\n",
+    );
+    case.environment.jvmflags = Some("-Dzookeeper.skipACL=no -Xmx1g -Dmine=1".to_owned());
+    let check = ServerConfig::check(
+        Some(&case.path("zoo.cfg")),
+        &case.environment,
+        &case.overrides,
+    );
+    let shown: Vec<_> = check
+        .settings
+        .iter()
+        .map(|setting| {
+            let given = &setting.given;
+            let line = match &given.place {
+                Source::File(_, line) => *line,
+                _ => 0,
+            };
+            let counts = given.overruled_by.is_none();
+            (line, &*given.name, given.shown_value(), counts)
+        })
+        .skip(2)
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (3, "tickTime", "100", false),
+            (4, "tickTime", "200", true),
+            (5, "sslQuorum", "true", true),
+            (6, "oraclePath", "/x", true),
+            (7, "ssl.keyStore.password", "***", true),
+            (8, "maxClientCnxn", "5", true),
+            (9, "skipACL", "yes", true),
+            (0, "zookeeper.skipACL", "no", false),
+        ]
+    );
+    let errors = check.outcome.expect_err("refused keys");
+    assert_eq!(errors.len(), 2, "both are named: {errors:?}");
+    assert!(
+        check
+            .remarks
+            .iter()
+            .any(|remark| remark.text.ends_with("Did you mean maxClientCnxns?"))
+    );
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quenda_frontend::{CloseReason, ConnectionId};
-use quenda_node::Connections;
+use quenda_node::{Connections, Settled};
 use quenda_tree::{Applied, Changes, SessionEffect, Tree};
 use tracing::info;
 
@@ -80,6 +80,13 @@ impl Connections for Delivery<'_> {
 
     fn over_quota(&mut self, path: &str) {
         self.shared.quota_refusals.note(path);
+    }
+
+    fn settled(&mut self, settled: &Settled<'_>, own: bool) {
+        if let Some(audit) = &self.shared.audit {
+            let connection = settled.command.origin().connection;
+            audit.settled(settled, own && self.shared.is_of_this_run(connection));
+        }
     }
 
     fn session_closed(&mut self, session: i64, expired: bool) {

@@ -60,7 +60,7 @@ pub(super) fn date(epoch_ms: i64) -> String {
 }
 
 /// Year, month from 1, day, hour and minute of a moment in seconds since 1970, in UTC.
-pub(super) fn minute(epoch_s: i64) -> (i64, usize, i64, i64, i64) {
+pub(crate) fn minute(epoch_s: i64) -> (i64, usize, i64, i64, i64) {
     let (year, month, day) = civil(epoch_s.div_euclid(86_400));
     let of_day = epoch_s.rem_euclid(86_400);
     (year, month + 1, day, of_day / 3600, of_day / 60 % 60)

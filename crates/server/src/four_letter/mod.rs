@@ -20,6 +20,7 @@ mod word;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 pub use environment::Environment;
+pub(crate) use java::minute as civil_time;
 pub use mntr::{Metrics, Percentiles, Summary};
 pub use source::{
     ConnectionView, DirectorySizes, Ensemble, Leading, Mode, Process, ProposalSizes, SessionExpiry,
