@@ -1,6 +1,7 @@
 //! The `quenda` program.
 
 mod bench;
+mod connection;
 mod log_sink;
 mod logging;
 mod recover;

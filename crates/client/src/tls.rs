@@ -229,6 +229,7 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
         ) => format!("{failure}: the server may want a client certificate"),
         Failure::AlertReceived(
             AlertDescription::BadCertificate
+            | AlertDescription::DecryptError
             | AlertDescription::UnknownCA
             | AlertDescription::CertificateUnknown
             | AlertDescription::CertificateExpired

@@ -41,6 +41,7 @@ mod sasl;
 mod secrets_file;
 mod shared;
 pub mod status;
+pub mod stores;
 mod system;
 mod thread;
 mod tls;

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use quenda_client::Tls;
 use serde::Serialize;
+
+use crate::connection::TlsArgs;
 
 /// What to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -110,6 +113,16 @@ pub struct BenchArgs {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
+
+    /// TLS
+    #[command(flatten)]
+    #[serde(skip)]
+    pub tls: TlsArgs,
+
+    /// The same, with its files read
+    #[arg(skip)]
+    #[serde(skip)]
+    pub ready_tls: Option<Tls>,
 }
 
 impl BenchArgs {

@@ -28,8 +28,9 @@ use report::Report;
 ///
 /// # Errors
 /// When the server cannot be reached, the znodes cannot be made, or not one request succeeded.
-pub fn run(args: BenchArgs) -> Result<()> {
+pub fn run(mut args: BenchArgs) -> Result<()> {
     args.check()?;
+    args.ready_tls = args.tls.tls()?;
     let report = match args.workload {
         Workload::Watch => watch::run(&args)?,
         Workload::Sessions => sessions::run(&args)?,
@@ -61,6 +62,7 @@ fn print(args: &BenchArgs, report: &Report) -> Result<()> {
 fn connect_options(args: &BenchArgs) -> ConnectOptions {
     ConnectOptions {
         session_timeout: args.session_timeout(),
+        tls: args.ready_tls.clone(),
         ..ConnectOptions::default()
     }
 }

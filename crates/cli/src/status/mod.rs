@@ -12,13 +12,15 @@ use std::time::Duration;
 use quenda_server::status::{ConfiguredServer, MemberStatus};
 use serde::Serialize;
 
-use ask::ask_all;
+use crate::connection::TlsArgs;
+
+use ask::Asker;
 
 /// What `quenda status` takes.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Client addresses without TLS to ask, with commas between, port 2181 if none is given; the others are found through those
-    /// that answer, if their server lines hold client addresses
+    /// Client addresses to ask, with commas between, port 2181 if none is given; the others are found through those that
+    /// answer, if their server lines hold client addresses, and are asked without TLS where they do not speak it
     #[arg(
         long,
         value_name = "HOST:PORT,…",
@@ -32,6 +34,9 @@ pub struct StatusArgs {
     /// How long a member may take to answer
     #[arg(long, value_name = "MS", default_value_t = 2000)]
     timeout: u64,
+    /// TLS
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 /// How the ensemble is. The value is the exit code.
@@ -77,9 +82,21 @@ struct Row {
 
 /// Asks, judges and prints. Exit code 0: healthy, 1: degraded, 3: writes are not served or nobody answers.
 pub fn run(args: &StatusArgs) -> ExitCode {
-    let patience = Duration::from_millis(args.timeout.max(1));
+    let tls = match args.tls.tls() {
+        Ok(tls) => tls,
+        Err(error) => {
+            eprintln!("quenda status: {error:#}");
+            return ExitCode::from(Health::Down as u8);
+        }
+    };
+    let given = args.servers.iter().map(|address| with_port(address));
+    let asker = Asker {
+        patience: Duration::from_millis(args.timeout.max(1)),
+        tls,
+        given: given.collect(),
+    };
     let report = judge::judge(collect(&args.servers, &|addresses| {
-        ask_all(addresses, patience)
+        asker.ask_all(addresses)
     }));
     let text = if args.json {
         let json = serde_json::to_string_pretty(&report);

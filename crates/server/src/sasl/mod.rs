@@ -3,7 +3,7 @@
 //! The exchange of tokens itself is the frontend's: [`quenda_frontend::SaslUsers`].
 
 mod accounts;
-mod jaas;
+pub(crate) mod jaas;
 mod plain;
 mod source;
 mod watch;

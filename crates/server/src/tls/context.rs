@@ -20,7 +20,7 @@ use super::error::{Problem, TlsError};
 use super::reload::Fingerprint;
 use super::verifier::Verifier;
 use super::{ec_key, store, suites};
-use crate::config::{ClientAuth, TlsSettings};
+use crate::config::{ClientAuth, Password, StoreSettings, TlsSettings};
 
 /// TLS of this server.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Tls {
 
 fn build(settings: &TlsSettings) -> Result<ServerConfig, TlsError> {
     // What may have to be tried again comes before anything that is said aloud.
-    let key = certified_key(settings)?;
+    let key = certified_key(&settings.key_store)?;
     let trusted = settings.trust_store.as_ref();
     let trusted = trusted.map(store::read_trusted).transpose()?;
     let choice = suites::choose(settings)?;
@@ -105,9 +105,27 @@ fn build(settings: &TlsSettings) -> Result<ServerConfig, TlsError> {
     Ok(config)
 }
 
-fn certified_key(settings: &TlsSettings) -> Result<CertifiedKey, TlsError> {
-    let path = &settings.key_store.path;
-    let entry = store::read_key(&settings.key_store)?;
+/// The key of a store with its certificates: usable, valid now, and of one pair.
+///
+/// # Errors
+/// They are not, or the store cannot be read.
+pub fn certified_key(store: &StoreSettings) -> Result<CertifiedKey, TlsError> {
+    checked(store::read_key(store)?, &store.path)
+}
+
+/// The same from two files in PEM.
+///
+/// # Errors
+/// As [`certified_key`].
+pub fn certified_pair(
+    certificates: &Path,
+    key: &Path,
+    password: &Password,
+) -> Result<CertifiedKey, TlsError> {
+    checked(store::read_pair(certificates, key, password)?, key)
+}
+
+fn checked(entry: store::KeyEntry, path: &Path) -> Result<CertifiedKey, TlsError> {
     let certificate = Certificate::parse(&entry.chain[0]).map_err(|problem| problem.of(path))?;
     certificate
         .demand_validity()

@@ -30,6 +30,7 @@ mod tests;
 mod verifier;
 
 pub use accept::{Accepted, Refusal, accept};
-pub use context::Tls;
-pub use error::TlsError;
+pub use context::{Tls, certified_key, certified_pair};
+pub use error::{Problem, TlsError};
 pub use reload::watch;
+pub use store::read_trusted;

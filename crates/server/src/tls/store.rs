@@ -67,23 +67,49 @@ pub fn read_trusted(settings: &StoreSettings) -> Result<Vec<CertificateDer<'stat
     }
 }
 
+/// Reads a key from one file in PEM and its certificates from another.
+///
+/// # Errors
+/// As [`read_key`].
+pub fn read_pair(
+    certificates: &Path,
+    key: &Path,
+    password: &Password,
+) -> Result<KeyEntry, TlsError> {
+    let mut bytes = read(key)?;
+    bytes.push(b'\n');
+    bytes.extend(read(certificates)?);
+    let source = Source {
+        path: key,
+        bytes,
+        password: text_of(password)?,
+        keys: "ssl.keyStore",
+    };
+    pem::key(&source).map_err(|problem| problem.of(key))
+}
+
 fn open<'a>(settings: &'a StoreSettings, keys: &'static str) -> Result<Source<'a>, TlsError> {
-    let read =
-        |path: &Path| secrets_file::read(path).map_err(|error| Problem::from(error).of(path));
-    let password = match &settings.password {
-        Password::Given(secret) => secret.0.clone(),
+    Ok(Source {
+        password: text_of(&settings.password)?,
+        path: &settings.path,
+        bytes: read(&settings.path)?,
+        keys,
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    secrets_file::read(path).map_err(|error| Problem::from(error).of(path))
+}
+
+fn text_of(password: &Password) -> Result<String, TlsError> {
+    match password {
+        Password::Given(secret) => Ok(secret.0.clone()),
         Password::File(path) => {
             let text = String::from_utf8_lossy(&read(path)?).into_owned();
             // Editors end the last line.
-            text.trim_end_matches(['\r', '\n']).to_owned()
+            Ok(text.trim_end_matches(['\r', '\n']).to_owned())
         }
-    };
-    Ok(Source {
-        path: &settings.path,
-        bytes: read(&settings.path)?,
-        password,
-        keys,
-    })
+    }
 }
 
 /// Java reads PKCS#12 where JKS is expected, and the other way round: its tool has made the one under the name of the

@@ -1,0 +1,123 @@
+"""The command line over TLS: status, bench, and what each says at the wrong port."""
+
+import contextlib
+import json
+import pathlib
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from integration.lib.certificates import Authority, server_tls  # noqa: E402
+from integration.lib.process import free_port  # noqa: E402
+from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
+
+
+def quenda(*words, **options):
+    options = {"timeout": 60, "capture_output": True, "text": True, **options}
+    return subprocess.run([str(quenda_binary()), *map(str, words)], check=False, **options)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, authority):
+    """A port for plain clients and one for TLS, which demands certificates."""
+    port = free_port()
+    cfg = {**server_tls(authority), "client.portUnification": None, "secureClientPort": str(port)}
+    with QuendaServer(tmp_path_factory.mktemp("server"), cfg) as server:
+        server.secure = f"127.0.0.1:{port}"
+        yield server
+        assert server.alive(), server.log_tail()
+
+
+@pytest.fixture(scope="module")
+def files(authority):
+    return ["--ca", authority.certificate, "--cert", authority.issue("operator")]
+
+
+def test_status_over_tls(server, files):
+    answer = quenda("status", "--servers", server.secure, "--json", *files)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    report = json.loads(answer.stdout)
+    assert report["health"] == "healthy"
+    assert report["members"][0]["address"] == server.secure
+
+
+def test_bench_over_tls(server, files):
+    answer = quenda("bench", "mixed", "--hosts", server.secure, "--requests", 2000, "--size", 20000, "--znodes", 10,
+                    "--connections", 2, "--json", *files)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    report = json.loads(answer.stdout)
+    assert report["operations"] == 2000 and not report["errors"], report
+
+
+def test_zkclis_properties_file_serves(server, authority, tmp_path):
+    properties = tmp_path / "client.properties"
+    properties.write_text(
+        "zookeeper.client.secure=true\n"
+        "zookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty\n"
+        f"zookeeper.ssl.keyStore.location={authority.issue('app')}\n"
+        f"zookeeper.ssl.trustStore.location={authority.certificate}\n"
+    )
+    answer = quenda("status", "--servers", server.secure, "--client-configuration", properties)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_each_failure_says_what_to_do(server, authority, files, tmp_path):
+    def says(*words):
+        answer = quenda("status", "--servers", *words)
+        assert answer.returncode == 3
+        return answer.stdout + answer.stderr
+
+    stranger = Authority(tmp_path / "stranger")
+    plain = server.hosts
+    assert "(--tls)" in says(server.secure)
+    assert "may not speak TLS" in says(plain, *files)
+    assert "client certificate" in says(server.secure, "--ca", authority.certificate)
+    assert "client certificate" in says(server.secure, "--ca", authority.certificate, "--cert", stranger.issue("nobody"))
+    assert "none of the trusted certificates" in says(server.secure, "--ca", stranger.certificate, *files[2:])
+    assert "/nowhere/ca.pem" in says(server.secure, "--ca", "/nowhere/ca.pem")
+
+
+def test_bench_names_the_wrong_port_too(server, files):
+    answer = quenda("bench", "get", "--hosts", server.secure, "--requests", 1)
+    assert answer.returncode == 1 and "--tls" in answer.stderr, answer.stderr
+    answer = quenda("bench", "get", "--hosts", server.hosts, "--requests", 1, *files)
+    assert answer.returncode == 1 and "may not speak TLS" in answer.stderr, answer.stderr
+
+
+def test_host_names_are_checked(authority, files):
+    """A server whose certificate is good for 127.0.0.1, at another address."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.issue("elsewhere"))
+
+    def serve(listener):
+        for _ in range(2):
+            with contextlib.suppress(OSError):
+                with context.wrap_socket(listener.accept()[0], server_side=True) as sock:
+                    sock.recv(4)
+                    sock.sendall(b"no status")
+
+    with socket.create_server(("127.0.0.2", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        address = f"127.0.0.2:{listener.getsockname()[1]}"
+        refused = quenda("status", "--servers", address, *files).stdout
+        taken = quenda("status", "--servers", address, *files, "--no-hostname-check").stdout
+        thread.join()
+    assert "does not name this host" in refused, refused
+    assert "answers what is no status" in taken, taken
+
+
+def test_insecure_takes_every_server(server, authority):
+    words = ["--servers", server.secure, "--insecure", "--cert", authority.issue("careless")]
+    assert quenda("status", *words).returncode == 0
