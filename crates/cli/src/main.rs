@@ -1,9 +1,11 @@
 //! The `quenda` program.
 
 mod bench;
+mod check_config;
 mod connection;
 mod log_sink;
 mod logging;
+mod output;
 mod recover;
 mod serve;
 mod shell;
@@ -34,6 +36,12 @@ enum Command {
                       anything else, such as a port in use"
     )]
     Serve(serve::ServeArgs),
+    /// Tell what each line of a configuration does, and what is wrong with it; touches neither data nor ports.
+    #[command(
+        after_help = "Exit codes: 0 everything counts as it is written, 1 the server would start with warnings, 2 it would \
+                      not start"
+    )]
+    CheckConfig(check_config::CheckConfigArgs),
     /// Tell how every member of an ensemble is; the exit code says whether all is well.
     #[command(
         after_help = "Exit codes: 0 healthy, 1 something is to be seen to, 3 writes are not served or nobody answers"
@@ -57,6 +65,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(args),
+        Command::CheckConfig(args) => check_config::run(args),
         Command::Status(args) => status::run(&args),
         Command::Recover(args) => recover::run(args),
         Command::Shell(args) => shell::run(&args),

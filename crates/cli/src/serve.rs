@@ -73,7 +73,7 @@ pub struct ServeArgs {
     log: LogArgs,
 }
 
-fn property(text: &str) -> Result<(String, String), String> {
+pub(crate) fn property(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) => Ok((key.to_string(), value.to_string())),
         None => Err("a property is KEY=VALUE".to_string()),

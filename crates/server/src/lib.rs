@@ -27,6 +27,7 @@ mod limits;
 mod lingering;
 mod listener;
 mod log_writer;
+mod member_files;
 mod member_status;
 mod neighbours;
 mod node_source;
@@ -51,5 +52,5 @@ mod watches;
 
 /// Who the members are.
 pub use quenda_tree::ensemble;
-pub use run::{ServeError, serve};
+pub use run::{ServeError, check_files, serve};
 pub use tls::TlsError;

@@ -8,10 +8,12 @@ use quenda_node::PeerState;
 use quenda_storage::Store;
 use quenda_tree::Tree;
 use quenda_tree::ensemble::{Ensemble, Server};
+use tracing::warn;
 
 use crate::config::{ServerConfig, quorum_listen};
 use crate::image_store::ImageStore;
 use crate::inbox::PeerNews;
+use crate::member_files::MemberFiles;
 use crate::peers::{Delivery, Facts, Identity, Own, PeerEvents, Peers};
 use crate::shared::Shared;
 
@@ -36,6 +38,8 @@ struct Links {
     file_first: bool,
     /// Cluster and configuration version that are in effect.
     followed: (Option<u64>, Option<i64>),
+    /// The configuration files, if they follow the replicated configuration.
+    files: Option<MemberFiles>,
     /// The quorum ports that the replicated configuration gave this member last.
     own_ports: Option<BTreeSet<u16>>,
 }
@@ -52,6 +56,7 @@ impl Neighbours {
         peers: Arc<Peers>,
         images: Arc<ImageStore>,
         identity: Arc<Identity>,
+        files: Option<MemberFiles>,
     ) -> Neighbours {
         let links = Links {
             member: config.my_id,
@@ -62,6 +67,7 @@ impl Neighbours {
             listen: config.quorum_listen.clone(),
             file_first: !config.reconfig_enabled,
             followed: (None, None),
+            files,
             own_ports: None,
         };
         links.dial(None);
@@ -78,7 +84,12 @@ impl Neighbours {
         if now == links.followed {
             return;
         }
-        links.followed = now;
+        let before = std::mem::replace(&mut links.followed, now);
+        if let Some(ensemble) = ensemble
+            && before.1 != now.1
+        {
+            links.follow_members(ensemble, before.1.is_none());
+        }
         if let Some(cluster) = tree.cluster() {
             links.identity.set(Facts {
                 cluster,
@@ -131,6 +142,24 @@ impl Neighbours {
 }
 
 impl Links {
+    /// The files are for the next start. At the first look it shows whether they were behind.
+    fn follow_members(&self, ensemble: &Ensemble, is_first: bool) {
+        let parts = |servers: &mut dyn Iterator<Item = &Server>| -> BTreeMap<u64, bool> {
+            servers.map(|server| (server.id, server.observer)).collect()
+        };
+        let configured = parts(&mut self.configured.iter());
+        let members = parts(&mut ensemble.servers());
+        if is_first && configured != members {
+            warn!(
+                file = ?configured.keys(), ensemble = ?members.keys(),
+                "the configuration file names other members, or other roles, than the ensemble has: the ensemble's count"
+            );
+        }
+        if let Some(files) = &self.files {
+            files.follow(self.member, ensemble);
+        }
+    }
+
     /// Dials everybody in the replicated configuration, or in the file while there is none.
     fn dial(&self, ensemble: Option<&Ensemble>) {
         let mut members: BTreeMap<u64, Vec<Address>> = BTreeMap::new();

@@ -30,6 +30,7 @@ use crate::image_store::ImageStore;
 use crate::limits::{CLOSE_PATIENCE, STOP_PATIENCE};
 use crate::listener::{self, Acceptor, Listeners};
 use crate::log_writer::LogWriter;
+use crate::member_files::MemberFiles;
 use crate::neighbours::{InboxEvents, Neighbours};
 use crate::peers::{self, Facts, Identity, Peers, SystemResolver, servers_hash};
 use crate::registry::Door;
@@ -129,6 +130,26 @@ fn remedy(cause: &io::Error) -> &'static str {
             ". Ports below 1024 need privileges: choose a higher one"
         }
         _ => "",
+    }
+}
+
+/// Looks at the files that a configuration names, as a start would: certificates, keys and who is trusted. Nothing is
+/// opened, made or changed.
+///
+/// # Errors
+/// The server would not start.
+pub fn check_files(config: &ServerConfig) -> Result<(), ServeError> {
+    let tls = config.tls.as_ref();
+    tls.map(Tls::load).transpose()?;
+    let Some(audit) = &config.audit else {
+        return Ok(());
+    };
+    match audit.path.parent() {
+        Some(parent) if parent != config.data_dir && !parent.is_dir() => Err(ServeError::Audit {
+            path: audit.path.clone(),
+            cause: io::ErrorKind::NotFound.into(),
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -484,7 +505,9 @@ fn link(
         resolver: Arc::new(SystemResolver),
     };
     let peers = Arc::new(Peers::start(setup, runtime)?);
-    Ok(Neighbours::new(config, peers, images, identity))
+    let files = config.written_file.as_deref();
+    let files = files.map(MemberFiles::start).transpose()?;
+    Ok(Neighbours::new(config, peers, images, identity, files))
 }
 
 /// The core thread from its first step: what to start from, the store, the member.

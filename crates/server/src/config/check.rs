@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::given::Given;
-use super::keys::Policy;
+use super::keys::{Key, Policy};
 use super::remark::{ConfigError, Level, Remark};
 use super::settings::Settings;
 use super::{Environment, Overrides, ServerConfig, load_into};
@@ -68,13 +68,26 @@ fn checked(given: Given, places: &[String]) -> CheckedSetting {
             let other = places.get(other).map_or("a flag", String::as_str);
             format!("has no effect: {other} counts instead")
         }
+        (None, Some(key)) if asks_for_nothing(key, &given) => {
+            "the default; nothing else is asked for".to_owned()
+        }
         (None, Some(key)) => key.meaning.to_owned(),
-        (None, None) => "unknown, has no effect".to_owned(),
+        (None, None) => "no key that ZooKeeper knows; it has no effect".to_owned(),
+    };
+    let policy = match key {
+        Some(key) if asks_for_nothing(key, &given) => Some(Policy::Honoured),
+        key => key.map(|key| key.policy),
     };
     CheckedSetting {
-        policy: key.map(|key| key.policy),
+        policy,
         default: key.map_or("", |key| key.default),
         meaning,
         given,
     }
+}
+
+/// What has no effect, or would be refused, does no harm as long as it says what is so anyway.
+fn asks_for_nothing(key: &Key, given: &Given) -> bool {
+    let has_effect = matches!(key.policy, Policy::Honoured | Policy::Mapped);
+    !has_effect && key.is_default(&given.value)
 }

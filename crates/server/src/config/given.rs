@@ -47,7 +47,9 @@ impl Given {
 
     /// The value, unless it is a secret.
     pub fn shown_value(&self) -> &str {
-        match is_secret(&self.name) && !self.value.is_empty() {
+        let name = self.name.strip_prefix("zookeeper.").unwrap_or(&self.name);
+        let secret = is_secret(name) || likely_meant(name).is_some_and(is_secret);
+        match secret && !self.value.is_empty() {
             true => "***",
             false => &self.value,
         }

@@ -44,6 +44,9 @@ pub use tls::{ClientAuth, Password, Protocol, Secret, StoreFormat, StoreSettings
 pub struct ServerConfig {
     /// The file that it came from.
     pub file: Option<PathBuf>,
+    /// The file that is rewritten when the members change, with new files beside it; `None` to write none.
+    /// `reconfigEnabled`, with several members that flags do not name.
+    pub written_file: Option<PathBuf>,
     /// TCP port for clients; 0 lets the system choose, `None` serves no clients. `clientPort`, or the `server.N` line.
     pub client_port: Option<u16>,
     /// Address or host name to listen on; all addresses if `None`. `clientPortAddress`, or the `server.N` line.
@@ -212,6 +215,9 @@ impl ServerConfig {
         overrides: &Overrides,
     ) -> Result<(Self, Vec<Remark>), ConfigError> {
         let mut remarks = Vec::new();
+        if let Some(path) = file {
+            resolve::warn_if_relative(path, &mut remarks);
+        }
         let mut settings = settings::Settings::default();
         let config = load_into(&mut settings, file, environment, overrides, &mut remarks);
         match config {
@@ -233,15 +239,35 @@ fn load_into(
     read_all(settings, file, environment, overrides, remarks).map_err(|error| vec![error])?;
     let mut errors = settings.judge(remarks);
     match resolve::resolve(settings, overrides, remarks) {
-        Ok(config) if errors.is_empty() => Ok(ServerConfig {
-            file: file.map(Path::to_owned),
-            ..config
-        }),
+        Ok(config) if errors.is_empty() => {
+            let follows = config.reconfig_enabled && !config.ensemble.is_empty();
+            let written = file.filter(|_| follows && overrides.servers.is_empty());
+            Ok(ServerConfig {
+                file: file.map(Path::to_owned),
+                written_file: written.map(Path::to_owned),
+                ..config
+            })
+        }
         Ok(_) => Err(errors),
         Err(error) => {
             errors.push(error);
             Err(errors)
         }
+    }
+}
+
+/// ZooKeeper notes there what was proposed; here that is in the replicated log.
+fn remark_proposal(file: Option<&Path>, remarks: &mut Vec<Remark>) {
+    let Some(file) = file else {
+        return;
+    };
+    let mut next = file.as_os_str().to_owned();
+    next.push(".dynamic.next");
+    if Path::new(&next).exists() {
+        remarks.push(Remark::info(format!(
+            "{} has no effect: changes that are not finished are in the replicated log",
+            next.display()
+        )));
     }
 }
 
@@ -254,7 +280,6 @@ fn read_all(
 ) -> Result<(), ConfigError> {
     match file {
         Some(path) => {
-            resolve::warn_if_relative(path, remarks);
             settings.add_file(path, remarks)?;
         }
         None => WITHOUT_FILE
@@ -266,6 +291,7 @@ fn read_all(
     if let Some(path) = dynamic {
         settings.add_dynamic_file(&path, remarks)?;
     }
+    remark_proposal(file, remarks);
     if let Some(directory) = &environment.log_directory {
         settings.set(LOG_DIRECTORY, directory);
     }

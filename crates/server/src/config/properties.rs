@@ -12,6 +12,8 @@ pub struct Pair {
     pub key: String,
     /// The value, not trimmed.
     pub value: String,
+    /// Where it begins in the text.
+    pub start: usize,
     /// The lines as they stand in the text, with their ends.
     pub raw: Vec<u8>,
 }
@@ -39,6 +41,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Pair>, Malformed> {
             line: logical.line,
             key,
             value,
+            start: logical.start,
             raw: bytes[logical.start..logical.start + length].to_vec(),
         });
     }

@@ -72,6 +72,7 @@ pub(super) fn resolve(
     let audit = audit::resolve(&mut reader, &data_dir)?;
     Ok(ServerConfig {
         file: None,
+        written_file: None,
         audit,
         client_port,
         client_address,
@@ -287,8 +288,7 @@ impl Reader<'_> {
         const KEY: &str = "DigestAuthenticationProvider.superDigest";
         let digest = self.settings.get(KEY)?;
         if !digest.contains(':') {
-            let text =
-                format!("{KEY}={digest} is not of the form NAME:DIGEST: nobody can prove it");
+            let text = format!("{KEY} is not of the form NAME:DIGEST: nobody can prove it");
             self.remarks.push(Remark::warn(text));
         }
         Some(digest.to_owned())

@@ -104,12 +104,18 @@ fn first_reading(
     source: &UserSource,
     reader: &mut Reader<'_>,
 ) -> Result<Option<Users>, ConfigError> {
-    let refusal = |error: SourceError| ConfigError::invalid(format!("SASL users: {error}"));
+    let key = source.key();
+    let refusal = |error: SourceError| ConfigError::invalid(format!("{key}: SASL users: {error}"));
     let users = source.read().map_err(refusal)?;
     if is_open_to_all(source.path()) {
         reader.remarks.push(Remark::warn(format!(
             "SASL users: every user of this machine may read the passwords in {}; chmod o= it",
             source.path().display()
+        )));
+    }
+    if let Some(options) = source.doubtful_options() {
+        reader.remarks.push(Remark::warn(format!(
+            "{key}: {source}: options that name no user have no effect: {options}. A user is user_NAME=\"PASSWORD\""
         )));
     }
     let problem = match &users {

@@ -114,7 +114,7 @@ const ENSEMBLE: &[Key] = &[
     Key::new(Honoured, File, "server.*", "", "a member: its addresses, whether it votes, its client address"),
     Key::new(Refused, File, "group*", "", "hierarchical quorums are not there: every voter has one vote"),
     Key::new(Refused, File, "weight*", "", "hierarchical quorums are not there: every voter has one vote"),
-    Key::new(Mapped, File, "dynamicConfigFile", "", "its `server.N` lines are read; the file is not written, changes are kept in the data directory"),
+    Key::new(Mapped, File, "dynamicConfigFile", "", "file with the `server.N` lines; with `reconfigEnabled` a new one is written after each change of the members, and this key follows"),
     Key::new(Mapped, File, "initLimit", "", "required with several servers and shown by `conf`; the times of elections are fixed"),
     Key::new(Mapped, File, "syncLimit", "", "required with several servers and shown by `conf`; the times of elections are fixed"),
     Key::new(Accepted, File, "connectToLearnerMasterLimit", "", OWN_QUORUM),

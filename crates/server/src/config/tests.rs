@@ -77,6 +77,7 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
     let case = Case::with("");
     let expected = ServerConfig {
         file: Some(case.path("zoo.cfg")),
+        written_file: None,
         audit: None,
         client_port: Some(2181),
         client_address: None,
@@ -154,6 +155,7 @@ fn every_honoured_key_arrives() {
     let data_dir = config.folder.path().to_owned();
     let expected = ServerConfig {
         file: Some(config.path("zoo.cfg")),
+        written_file: None,
         audit: Some(AuditSettings {
             path: data_dir.join("audit.log"),
             format: AuditFormat::Json,

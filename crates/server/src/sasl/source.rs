@@ -16,6 +16,9 @@ const DIGEST_MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule"
 /// How the options of that module that name users begin.
 const USER_PREFIX: &str = "user_";
 
+/// What else stands in such sections: who a client is, and what Java's own modules know.
+const KNOWN_OPTIONS: [&str; 4] = ["username", "password", "debug", "refreshKrb5Config"];
+
 /// Users by name.
 pub type Users = BTreeMap<String, Password>;
 
@@ -69,6 +72,30 @@ impl UserSource {
         match self {
             UserSource::Jaas { path, .. } | UserSource::Plain(path) => path,
         }
+    }
+
+    /// The key of the configuration that names the file.
+    pub fn key(&self) -> &'static str {
+        match self {
+            UserSource::Jaas { .. } => "java.security.auth.login.config",
+            UserSource::Plain(_) => "quenda.saslUsers",
+        }
+    }
+
+    /// Names of options that look as if they were meant for users; `None` if there are none, or the file cannot be read.
+    pub fn doubtful_options(&self) -> Option<String> {
+        let UserSource::Jaas { path, section } = self else {
+            return None;
+        };
+        let bytes = secrets_file::read(path).ok()?;
+        let mut sections = jaas::parse(&String::from_utf8_lossy(&bytes)).ok()?;
+        let entries = sections.remove(section)?;
+        let options = entries.iter().flat_map(|entry| entry.options.keys());
+        let doubtful: Vec<&str> = options
+            .map(String::as_str)
+            .filter(|name| !name.starts_with(USER_PREFIX) && !KNOWN_OPTIONS.contains(name))
+            .collect();
+        (!doubtful.is_empty()).then(|| doubtful.join(", "))
     }
 
     /// Reads the file; `None` if it has no section for this server.

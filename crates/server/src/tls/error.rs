@@ -3,12 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::config::StoreSettings;
+
 /// Why a server with TLS does not start, or goes on with the certificates that it has.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file is not what it should be.
-    #[error("{}: {problem}", path.display())]
+    #[error("{}{}: {problem}", in_front(.key), path.display())]
     File {
+        /// The key of the configuration that names it; empty for none.
+        key: String,
         /// The file.
         path: PathBuf,
         /// What is wrong.
@@ -96,7 +100,32 @@ pub enum Problem {
     },
 }
 
+fn in_front(key: &str) -> String {
+    match key {
+        "" => String::new(),
+        key => format!("{key}: "),
+    }
+}
+
 impl TlsError {
+    /// The same with the key of the configuration that names the file: that of a store, or of its password.
+    pub(super) fn named(self, keys: &str, store: &StoreSettings) -> TlsError {
+        match self {
+            TlsError::File { path, problem, .. } => {
+                let suffix = match path == store.path {
+                    true => "location",
+                    false => "passwordPath",
+                };
+                TlsError::File {
+                    key: format!("{keys}.{suffix}"),
+                    path,
+                    problem,
+                }
+            }
+            other => other,
+        }
+    }
+
     /// Whether it may be otherwise the next time although the files stay as they are.
     pub(super) fn may_pass(&self) -> bool {
         match self {
@@ -113,6 +142,7 @@ impl Problem {
     /// The problem with its file.
     pub fn of(self, path: &Path) -> TlsError {
         TlsError::File {
+            key: String::new(),
             path: path.to_owned(),
             problem: self,
         }

@@ -1,0 +1,154 @@
+//! What comes of a configuration, in a few lines.
+
+use std::path::Path;
+
+use quenda_server::config::{AuditFormat, ClientAuth, Protocol, ServerConfig, TlsSettings};
+
+/// Name and value of each line.
+pub fn summary(config: &ServerConfig) -> Vec<(String, String)> {
+    let mut lines = lines(config);
+    for server in &config.ensemble {
+        lines.push((format!("server.{}", server.id), server.to_string()));
+    }
+    lines
+}
+
+fn lines(config: &ServerConfig) -> Vec<(String, String)> {
+    let mut lines = vec![
+        ("member", member(config)),
+        ("clients", clients(config)),
+        ("data", directories(config)),
+        (
+            "session timeouts",
+            format!(
+                "{} to {} ms",
+                config.min_session_timeout_ms, config.max_session_timeout_ms
+            ),
+        ),
+        ("connections", connections(config)),
+        ("largest request", format!("{} bytes", config.max_frame)),
+        ("four-letter words", words(config)),
+        ("access", access(config)),
+    ];
+    if let Some(tls) = &config.tls {
+        lines.push(("TLS", self::tls(tls)));
+    }
+    if let Some(audit) = &config.audit {
+        let form = match audit.format {
+            AuditFormat::Text => "text",
+            AuditFormat::Json => "JSON",
+        };
+        lines.push(("audit log", format!("{} ({form})", audit.path.display())));
+    }
+    if config.reconfig_enabled {
+        lines.push(("reconfig", "allowed".to_owned()));
+    }
+    let named = |(name, value): (&str, String)| (name.to_owned(), value);
+    lines.into_iter().map(named).collect()
+}
+
+fn member(config: &ServerConfig) -> String {
+    let id = config.my_id;
+    match (config.ensemble.len(), config.observer) {
+        (0, _) => format!("{id}, runs alone"),
+        (count, false) => format!("{id} of {count}, votes"),
+        (count, true) => format!("{id} of {count}, observer without a vote"),
+    }
+}
+
+fn clients(config: &ServerConfig) -> String {
+    let place = |address: &Option<String>, port: u16| {
+        format!("{}:{port}", address.as_deref().unwrap_or("*"))
+    };
+    let plain = config.client_port.map(|port| {
+        let unified = config.tls.as_ref().is_some_and(|tls| tls.unified);
+        let way = if unified {
+            "with and without TLS"
+        } else {
+            "without TLS"
+        };
+        format!("{} {way}", place(&config.client_address, port))
+    });
+    let secure = config.tls.as_ref().and_then(|tls| {
+        let port = tls.port?;
+        Some(format!("{} with TLS", place(&tls.address, port)))
+    });
+    let all: Vec<String> = plain.into_iter().chain(secure).collect();
+    match all.is_empty() {
+        true => "no port: nobody can connect".to_owned(),
+        false => all.join(", "),
+    }
+}
+
+fn directories(config: &ServerConfig) -> String {
+    let shown = |path: &Path| {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let state = match path.is_dir() {
+            true => "",
+            false => " (will be created)",
+        };
+        format!("{}{state}", absolute.display())
+    };
+    match &config.data_log_dir {
+        Some(log) => format!("{}, log in {}", shown(&config.data_dir), shown(log)),
+        None => shown(&config.data_dir),
+    }
+}
+
+fn connections(config: &ServerConfig) -> String {
+    let bound = |bound: u32| match bound {
+        0 => "without bound".to_owned(),
+        bound => bound.to_string(),
+    };
+    format!(
+        "{} from one address, {} in all",
+        bound(config.max_client_cnxns),
+        bound(config.max_cnxns)
+    )
+}
+
+fn words(config: &ServerConfig) -> String {
+    match &config.four_letter_whitelist {
+        Some(list) => format!("{list} (srvr always)"),
+        None => "those that only read and stay small".to_owned(),
+    }
+}
+
+fn access(config: &ServerConfig) -> String {
+    if config.skip_acl {
+        return "no checks: everybody may do everything (skipACL)".to_owned();
+    }
+    let demanded = match config.enforce_auth_schemes.is_empty() {
+        true => "access lists count".to_owned(),
+        false => format!(
+            "access lists count, clients must authenticate by {}",
+            config.enforce_auth_schemes.join(" or ")
+        ),
+    };
+    match &config.sasl.users {
+        Some(users) => format!("{demanded}; SASL users from {users}"),
+        None => demanded,
+    }
+}
+
+fn tls(tls: &TlsSettings) -> String {
+    let versions: Vec<&str> = tls
+        .protocols
+        .iter()
+        .map(|version| match version {
+            Protocol::Tls12 => "1.2",
+            Protocol::Tls13 => "1.3",
+        })
+        .collect();
+    let certificates = match tls.client_auth {
+        ClientAuth::None => "clients are not asked for certificates",
+        ClientAuth::Want => "clients may show certificates",
+        ClientAuth::Need => "clients must show certificates",
+    };
+    format!(
+        "{} with {} ({}), {certificates}",
+        versions.join(" and "),
+        tls.key_store.path.display(),
+        tls.key_store.format
+    )
+}

@@ -1,0 +1,173 @@
+"""The configuration: `quenda check-config`, refused and doubtful files, and the files that follow the members."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.dont_write_bytecode = True
+
+from integration.lib.ensemble import Ensemble  # noqa: E402
+from integration.lib.quenda_server import quenda_binary  # noqa: E402
+from integration.lib.zkwire import eventually  # noqa: E402
+from integration.operators.members_story import CFG, files, newest, story, wait_for_lines  # noqa: E402
+
+GOLDEN = pathlib.Path(__file__).parent / "golden" / "members.txt"
+
+
+def run(*args, **environment):
+    return subprocess.run([quenda_binary(), *map(str, args)], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **environment}, check=False)
+
+
+def check(path, *args, **environment):
+    return run("check-config", path, *args, **environment)
+
+
+@pytest.fixture
+def cfg(tmp_path):
+    def write(text, encoding="utf-8"):
+        path = tmp_path / "zoo.cfg"
+        path.write_bytes(text.replace("DIR", str(tmp_path)).encode(encoding))
+        return path
+
+    return write
+
+
+# --- check-config -----------------------------------------------------------------------------------------------------
+
+
+def test_a_clean_file_is_clean_and_nothing_is_made(cfg, tmp_path):
+    done = check(cfg("# ours\ndataDir=DIR/data\nclientPort : 2181\n"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "    3  clientPort=2181\n       honoured: TCP port for clients" in done.stdout
+    assert "clients            *:2181 without TLS" in done.stdout
+    assert done.stdout.endswith("zoo.cfg: clean: the server starts with it, and everything counts\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["zoo.cfg"], "no data directory was made"
+
+
+def test_every_source_is_told_with_what_counts(cfg):
+    path = cfg("dataDir=DIR/data\nclientPort=2181\nskipACL=no\nmaxClientCnxns=1\nmaxClientCnxns=2\n")
+    done = check(path, "--json", "-D", "tickTime=500", SERVER_JVMFLAGS="-Xmx1g -Dzookeeper.skipACL=yes",
+                 JVMFLAGS="-Djute.maxbuffer=0x100000", JAVA_OPTS="-Dzookeeper.maxCnxns=9 -Dfile.encoding=UTF-8")
+    report = json.loads(done.stdout)
+    told = [(s["place"].rsplit("/")[-1], s["line"], s["key"], s["value"], s["counts"]) for s in report["settings"]]
+    assert told[2:] == [
+        ("zoo.cfg", 3, "skipACL", "no", True),
+        ("zoo.cfg", 4, "maxClientCnxns", "1", False),
+        ("zoo.cfg", 5, "maxClientCnxns", "2", True),
+        ("environment JAVA_OPTS", None, "zookeeper.maxCnxns", "9", True),
+        ("environment SERVER_JVMFLAGS", None, "zookeeper.skipACL", "yes", False),
+        ("environment JVMFLAGS", None, "jute.maxbuffer", "0x100000", True),
+        ("command line", None, "tickTime", "500", True),
+    ]
+    assert report["effective"]["session timeouts"] == "1000 to 10000 ms"
+    assert report["effective"]["largest request"] == "1048576 bytes"
+    assert (report["verdict"], done.returncode) == ("clean", 0)
+
+
+def test_warnings_give_1_and_a_slip_is_recognised(cfg):
+    done = check(cfg("dataDir=DIR/data\nclientPort=2181\ntickTmie=2000\nnoSuchThing=1\n"), "--quiet")
+    assert done.returncode == 1
+    assert "tickTmie is no key that ZooKeeper knows; it has no effect. Did you mean tickTime?" in done.stdout
+    assert "noSuchThing" not in done.stdout, "a key of nobody is no warning"
+
+
+def test_all_refusals_are_told_at_once(cfg):
+    done = check(cfg("dataDir=DIR/data\nclientPort=99999\noraclePath=/x\ngroup.1=1:2\n"))
+    assert done.returncode == 2
+    for text in ("oraclePath=/x is not supported", "group.1=1:2 is not supported", "clientPort: 99999 is not a port",
+                 "refused for 3 reasons"):
+        assert text in done.stdout
+
+
+def test_no_secret_is_shown(cfg, tmp_path):
+    (tmp_path / "jaas.conf").write_text(
+        'Server {\n org.apache.zookeeper.server.auth.DigestLoginModule required\n bob="hush-1" user_eve="hush-2";\n};\n')
+    path = cfg("dataDir=DIR/data\nclientPort=2181\nssl.keyStore.password=hush-3\nmyPassword=hush-4\n"
+               "DigestAuthenticationProvider.superDigest=super:hush-5\nDigestAuthenticationProvider.superDigets=hush-6\n"
+               "SASLAuthenticationProvider.superPassword=hush-7\njava.security.auth.login.config=DIR/jaas.conf\n")
+    for args in ([], ["--json"], ["--quiet"]):
+        done = check(path, *args, JVMFLAGS="-Dzookeeper.ssl.trustStore.password=hush-8")
+        assert "hush" not in done.stdout + done.stderr
+    assert "options that name no user have no effect: bob. A user is user_NAME=" in done.stdout
+
+
+def test_files_that_a_start_would_miss_are_named_with_their_key(cfg, tmp_path):
+    secure = ("dataDir=DIR/data\nsecureClientPort=2281\nssl.keyStore.location=DIR/key.pem\nssl.clientAuth=none\n")
+    assert f"ssl.keyStore.location: {tmp_path}/key.pem: cannot be read" in check(cfg(secure)).stdout
+    (tmp_path / "key.pem").write_text("nothing")
+    path = cfg(secure + "ssl.keyStore.passwordPath=DIR/password\n")
+    assert f"ssl.keyStore.passwordPath: {tmp_path}/password: cannot be read" in check(path).stdout
+    path = cfg("dataDir=DIR/data\nclientPort=1\nquenda.saslUsers=DIR/users\n")
+    assert f"quenda.saslUsers: SASL users: {tmp_path}/users: cannot be read" in check(path).stdout
+    path = cfg("dataDir=DIR/data\nclientPort=1\naudit.enable=true\nquenda.audit.file=DIR/no/audit.log\n")
+    done = check(path)
+    assert "quenda.audit.file" in done.stdout and done.returncode == 2
+    assert check(tmp_path / "none.cfg").returncode == 2
+
+
+def test_the_dynamic_file_is_told_line_by_line(cfg, tmp_path):
+    (tmp_path / "zoo.cfg.dynamic.1").write_text("server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2;2181")
+    path = cfg("dataDir=DIR/data\ninitLimit=5\nsyncLimit=2\ndynamicConfigFile=DIR/zoo.cfg.dynamic.1\n")
+    done = check(path, "--my-id", "2")
+    assert done.returncode == 0, done.stdout
+    assert "zoo.cfg.dynamic.1 (dynamic configuration)\n    1  server.1=a:1:2;2181\n" in done.stdout
+    assert "member             2 of 3, votes" in done.stdout
+
+
+# --- the files follow the members -------------------------------------------------------------------------------------
+
+
+def test_the_files_are_those_of_a_genuine_ensemble_and_serve_the_next_start(tmp_path):
+    with Ensemble(tmp_path.resolve(), cfg=CFG) as ensemble:
+        lines, gone, left = story(ensemble)
+        assert lines == GOLDEN.read_text().splitlines()
+        # A removed member keeps the files in which it is one, and can be started with them and added again.
+        assert f"server.{gone}=" in files(ensemble[gone])[newest(ensemble[gone])]
+        for member in left:
+            member.stop()
+        ensemble[gone].stop()
+        for member in left:
+            member.spawn()
+        ensemble.wait_serving(left)
+        ids = {member.number for member in left}
+        wait_for_lines(left, ids)
+        ensemble[gone].spawn()
+        with left[0].connect() as conn:
+            conn.reconfig(f"server.{gone}={ensemble[gone].line()}", None, None)
+        wait_for_lines(list(ensemble), {1, 2, 3, 4})
+        # An old file does not bring old members back: what the ensemble has counts, and the file is mended.
+        member = left[0]
+        member.stop()
+        name = newest(member)
+        path = member.folder / name
+        path.write_text("\n".join(line for line in path.read_text().splitlines() if not line.startswith("server.4=")))
+        member.start()
+        wait_for_lines([member], {1, 2, 3, 4})
+        assert "the configuration file names other members" in member.log_tail(20000)
+
+
+def test_a_configuration_that_cannot_be_written_does_not_stop_the_member(tmp_path):
+    """As root nothing is unwritable, so directories stand where the files would go."""
+    with Ensemble(tmp_path.resolve(), cfg=CFG) as ensemble:
+        wait_for_lines(ensemble, {1, 2, 3})
+        member = ensemble.followers()[0]
+        static = (member.folder / "zoo.cfg").read_text()
+        (member.folder / "zoo.cfg.tmp").mkdir()
+        extra = ensemble.add(4)
+        extra.spawn()
+        with ensemble.leader().connect() as conn:
+            conn.reconfig(f"server.4={extra.line()}", None, None)
+        eventually(lambda: "they cannot be written" in member.log_tail(20000), what="a word in the log")
+        assert member.serving() and (member.folder / "zoo.cfg").read_text() == static
+
+
+def test_without_reconfig_no_file_is_touched(tmp_path):
+    with Ensemble(tmp_path) as ensemble:
+        for member in ensemble:
+            assert list(files(member)) == ["zoo.cfg"] and "server.1=" in files(member)["zoo.cfg"]
