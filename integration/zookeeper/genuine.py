@@ -24,6 +24,16 @@ def class_path(version=DEFAULT_VERSION):
     return os.pathsep.join(str(jar) for jar in sorted(folder.glob("*.jar")))
 
 
+def admin_class_path():
+    """What the AdminServer of the default version needs besides, downloaded first if the cache lacks it."""
+    script = pathlib.Path(__file__).with_name("install-admin")
+    done = subprocess.run([str(script)], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise ServerError(f"{script} failed with status {done.returncode}")
+    folder = pathlib.Path(done.stdout.strip().splitlines()[-1])
+    return os.pathsep.join(str(jar) for jar in sorted(folder.glob("*.jar")))
+
+
 def debian_class_path():
     """The class path of Debian's `zookeeper` package (3.8.0 with security patches)."""
     share = pathlib.Path("/usr/share/java")
@@ -48,6 +58,8 @@ class GenuineZooKeeper(ServerProcess):
         self.heap = heap
         self.jvm_opts = list(jvm_opts)
         self.class_path = debian_class_path() if version == "debian" else class_path(version)
+        if self.extra_cfg.get("admin.enableServer") == "true":
+            self.class_path += os.pathsep + admin_class_path()
 
     def command(self):
         props = [f"-D{key}={value}" for key, value in self.jvm_props.items()]

@@ -112,7 +112,7 @@ pub fn run(args: ServeArgs) -> ExitCode {
 }
 
 /// How the process ends. Exit codes follow ZooKeeper's: 0 a clean end, 1 an unexpected error, 2 a wrong
-/// configuration, 3 an unusable data directory.
+/// configuration, 3 an unusable data directory, 4 no port for administration.
 struct End {
     code: u8,
     last_line: Option<&'static str>,
@@ -179,6 +179,10 @@ fn end(result: Result<(), ServeError>, log: &LogSink) -> End {
         | ServeError::Audit { .. } => End {
             code: ConfigError::EXIT_CODE,
             last_line: Some(ConfigError::LAST_LINE),
+        },
+        ServeError::Admin { .. } => End {
+            code: 4,
+            last_line: Some("Unable to start AdminServer, exiting abnormally"),
         },
         ServeError::Stuck => {
             log.flush();

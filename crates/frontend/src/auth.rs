@@ -12,10 +12,11 @@ use subtle::ConstantTimeEq;
 
 use crate::connection::{CloseReason, Connection};
 use crate::sasl::{SaslRefusal, Step};
+use crate::settings::Settings;
 use crate::world::World;
 
 /// The identity that every connection has.
-pub(crate) fn address_identity(peer: IpAddr) -> Identity {
+pub fn address_identity(peer: IpAddr) -> Identity {
     Identity::new(IP, &address_text(peer))
 }
 
@@ -30,18 +31,43 @@ fn address_text(peer: IpAddr) -> String {
     }
 }
 
+impl Settings {
+    /// The identities of the owner of a certificate with this subject, as Java writes it.
+    pub fn certified(&self, subject: &str) -> Vec<Identity> {
+        let mut proved = Vec::new();
+        if self.x509_super_user.as_deref() == Some(subject) {
+            proved.push(Identity::new(SUPER, subject));
+        }
+        proved.push(Identity::new(X509, subject));
+        proved
+    }
+
+    /// The identities that `user:password` proves; `None` without the digest scheme.
+    pub fn prove_digest(&self, credential: &[u8]) -> Option<Vec<Identity>> {
+        if !self.digest_enabled {
+            return None;
+        }
+        let identity = digest_identity(self.digest_algorithm, credential);
+        let is_super = self.is_super_digest(&identity.id);
+        let mut proved = vec![identity];
+        if is_super {
+            proved.push(Identity::new(SUPER, ""));
+        }
+        Some(proved)
+    }
+
+    fn is_super_digest(&self, id: &str) -> bool {
+        let configured = self.super_digest.as_deref();
+        configured.is_some_and(|digest| digest.as_bytes().ct_eq(id.as_bytes()).into())
+    }
+}
+
 impl Connection {
     /// The client has proved in the TLS handshake that a certificate with this subject, as Java writes it, is its own.
     /// False, and the connection is to be closed, when that is more than the bounds allow. To be called before the first
     /// [`receive`](Self::receive).
     pub fn certify(&mut self, subject: &str) -> bool {
-        let is_super = self.settings.x509_super_user.as_deref() == Some(subject);
-        let mut proved = Vec::new();
-        if is_super {
-            proved.push(Identity::new(SUPER, subject));
-        }
-        proved.push(Identity::new(X509, subject));
-        let accepted = self.add_identities(proved);
+        let accepted = self.add_identities(self.settings.certified(subject));
         if !accepted {
             self.close(CloseReason::AuthFailed);
         }
@@ -76,15 +102,7 @@ impl Connection {
     fn prove(&self, scheme: Option<&str>, credential: Option<&[u8]>) -> Option<Vec<Identity>> {
         match scheme? {
             IP => Some(vec![address_identity(self.peer)]),
-            DIGEST if self.settings.digest_enabled => {
-                let identity = digest_identity(self.settings.digest_algorithm, credential?);
-                let is_super = self.is_super_digest(&identity.id);
-                let mut proved = vec![identity];
-                if is_super {
-                    proved.push(Identity::new(SUPER, ""));
-                }
-                Some(proved)
-            }
+            DIGEST => self.settings.prove_digest(credential?),
             // Proved by the handshake already, or not at all.
             X509 => {
                 let subject = self.identities.iter().find(|one| &*one.scheme == X509)?;
@@ -98,11 +116,6 @@ impl Connection {
     fn is_other_ensemble(&self, said: Option<&[u8]>) -> bool {
         let names = self.settings.ensemble_names.as_ref();
         names.is_some_and(|names| !names.include(said.unwrap_or_default()))
-    }
-
-    fn is_super_digest(&self, id: &str) -> bool {
-        let configured = self.settings.super_digest.as_deref();
-        configured.is_some_and(|digest| digest.as_bytes().ct_eq(id.as_bytes()).into())
     }
 
     /// False when that would be more than the bounds allow.

@@ -30,6 +30,7 @@ mod watchers;
 mod world;
 mod writes;
 
+pub use auth::address_identity;
 pub use connection::{CloseReason, Connection, Pause, Received};
 pub use ensemble_names::EnsembleNames;
 pub use fired::{Fired, FiredEvent};

@@ -32,7 +32,7 @@ mod work;
 pub use agreement::Difference;
 pub use applier::{Applier, Connections, Effects, EntryCause, EntryError, Settled};
 pub use frame::PeerFrameError;
-pub use member::Member;
+pub use member::{Member, TransferRefusal};
 pub use session_tracker::SessionTracker;
 pub use view::View;
 pub use work::{Fetch, Founding, Install, Outgoing, PeerReport, PeerState, Service, Setup, Work};

@@ -23,7 +23,7 @@ pub struct Checkpointer {
 }
 
 enum Job {
-    Write(Checkpoint),
+    Write(Checkpoint, i64),
     CutLog(u64),
     /// Make an image of what is stored, for a member that lags.
     Image,
@@ -71,12 +71,13 @@ impl Checkpointer {
             tree.write_full(&mut rows);
         }
         self.busy.store(true, Ordering::Release);
-        self.send(Job::Write(Checkpoint {
+        let checkpoint = Checkpoint {
             applied: (tree.applied_index(), tree.applied_term()),
             membership,
             rows,
             complete,
-        }));
+        };
+        self.send(Job::Write(checkpoint, tree.last_zxid()));
     }
 
     /// Has the stored log cut up to this index.
@@ -127,9 +128,12 @@ impl Checkpointer {
 fn run(store: &dyn Store, shared: &Shared, busy: &AtomicBool, queue: &Receiver<Job>) {
     for job in queue {
         match job {
-            Job::Write(checkpoint) => {
+            Job::Write(checkpoint, zxid) => {
                 match write(store, &checkpoint) {
-                    Ok(()) => shared.inbox.checkpointed(checkpoint.applied.0),
+                    Ok(()) => {
+                        shared.set_last_checkpoint(zxid);
+                        shared.inbox.checkpointed(checkpoint.applied.0);
+                    }
                     Err(error) => recover(store, shared, &error),
                 }
                 busy.store(false, Ordering::Release);

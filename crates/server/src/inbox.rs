@@ -13,8 +13,8 @@ use quenda_storage::{ImageInfo, StoreError};
 
 use crate::peers::Delivery;
 
-/// A question that only the core thread can answer.
-pub type Question = Box<dyn FnOnce(&Member) + Send>;
+/// A question that only the core thread can answer, or an order that it alone can carry out.
+pub type Question = Box<dyn FnOnce(&mut Member) + Send>;
 
 /// What the transport has to say about another member, in the order in which it happened.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct Arrivals {
     pub touched: Vec<i64>,
     /// Log index up to which a checkpoint is durable, 0 if none.
     pub checkpointed: u64,
-    /// Questions about the member.
+    /// Questions about the member, and orders of the operator.
     pub questions: Vec<Question>,
     /// The server is to stop.
     pub stop: bool,
@@ -137,7 +137,7 @@ impl Inbox {
     pub fn ask<T: Send + 'static>(
         &self,
         patience: Duration,
-        question: impl FnOnce(&Member) -> T + Send + 'static,
+        question: impl FnOnce(&mut Member) -> T + Send + 'static,
     ) -> Option<T> {
         let (sender, answer) = std::sync::mpsc::sync_channel(1);
         self.put(|arrivals| {

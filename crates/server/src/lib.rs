@@ -6,6 +6,7 @@
 //! - tokio's workers serve the connections ([`connection_task`]): reads from the shared tree, writes handed
 //!   to the core through the [`inbox`].
 
+mod admin;
 mod audit;
 mod calm;
 mod checkpointer;
@@ -19,7 +20,6 @@ mod founding;
 pub mod four_letter;
 #[cfg(test)]
 mod golden_text;
-#[allow(dead_code, unused_imports)] // Until the first of its users is there.
 mod http;
 mod image_store;
 mod inbox;

@@ -219,3 +219,16 @@ pub const HTTP_BLOCKING_THREADS: usize = 8;
 
 /// How long a stop waits for HTTP answers that were begun.
 pub const HTTP_STOP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Long answers of administration over HTTP (`connections`, `dump`, …) that are made or sent at one time: each may be many
+/// megabytes. More wait their turn, [`ADMIN_LISTING_PATIENCE`] at most; then they are answered with 503.
+pub const ADMIN_LISTINGS_MAX: usize = 4;
+
+/// How long such an answer may wait for its turn.
+pub const ADMIN_LISTING_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes of the body of a request that is no restore. A longer one is answered with 400.
+pub const ADMIN_BODY_BYTES: usize = 64 << 10;
+
+/// How long a member to which the leadership is handed over may take to lead.
+pub const TRANSFER_PATIENCE: Duration = Duration::from_secs(10);

@@ -165,7 +165,7 @@ impl Newcomer {
             admitted,
             shared,
         } = self;
-        let handle = register(&shared, peer, subject.as_deref());
+        let handle = register(&shared, peer, admitted.door(), subject.as_deref());
         connection_task::serve(stream, handle, admitted, shared)
     }
 
@@ -200,7 +200,12 @@ impl Newcomer {
 }
 
 /// Makes a connection known to the rest of the server.
-fn register(shared: &Arc<Shared>, peer: SocketAddr, subject: Option<&str>) -> Arc<Handle> {
+fn register(
+    shared: &Arc<Shared>,
+    peer: SocketAddr,
+    door: Door,
+    subject: Option<&str>,
+) -> Arc<Handle> {
     let id = shared.next_connection();
     let now_ms = shared.clock.now_ms();
     let settings = Arc::clone(&shared.settings);
@@ -211,6 +216,7 @@ fn register(shared: &Arc<Shared>, peer: SocketAddr, subject: Option<&str>) -> Ar
     let handle = Arc::new(Handle {
         id,
         peer,
+        door,
         connection: Mutex::new(connection),
         wake: Notify::new(),
         marked: false.into(),

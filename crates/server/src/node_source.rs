@@ -15,7 +15,7 @@ use crate::four_letter::{
 };
 use crate::limits::ASK_PATIENCE;
 use crate::member_status;
-use crate::registry::Handle;
+use crate::registry::{Door, Handle};
 use crate::shared::Shared;
 use crate::status::Role;
 use crate::system::{max_files, open_files, size_of_tree};
@@ -49,6 +49,7 @@ impl<'a> NodeSource<'a> {
         });
         ConnectionView {
             peer: handle.peer,
+            secure: handle.door == Door::Secure,
             queued: connection.queued() as u64,
             received: stats.received,
             sent: stats.sent,

@@ -71,6 +71,7 @@ mod tests {
         Handle {
             id: ConnectionId(id),
             peer,
+            door: crate::registry::Door::Client,
             connection: Mutex::new(connection),
             wake: Notify::new(),
             marked: false.into(),

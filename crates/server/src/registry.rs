@@ -19,6 +19,8 @@ pub struct Handle {
     pub id: ConnectionId,
     /// Address of the client.
     pub peer: SocketAddr,
+    /// The port by which the client came.
+    pub door: Door,
     /// The protocol's state machine. Lock order: tree, then this, then the watch table.
     pub connection: Mutex<Connection>,
     /// Wakes the connection's task: there is output, or a pause has ended.
@@ -86,6 +88,13 @@ impl Admitted {
             door,
             address,
         })
+    }
+}
+
+impl Admitted {
+    /// The port by which the client came.
+    pub fn door(&self) -> Door {
+        self.door
     }
 }
 

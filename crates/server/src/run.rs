@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
+use crate::admin;
 use crate::audit::Audit;
 use crate::checkpointer::Checkpointer;
 use crate::clock::wall_ms;
@@ -26,6 +27,7 @@ use crate::config::{AuditSettings, ServerConfig, TlsSettings};
 use crate::core::{Core, CoreError, Parts};
 use crate::founding::find_start;
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
+use crate::http::HttpListener;
 use crate::image_store::ImageStore;
 use crate::limits::{CLOSE_PATIENCE, STOP_PATIENCE};
 use crate::listener::{self, Acceptor, Listeners};
@@ -53,6 +55,14 @@ pub enum ServeError {
     /// The client port could not be had.
     #[error("cannot listen on {address}: {cause}{}", remedy(.cause))]
     Listen {
+        /// What was asked for.
+        address: String,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// The port for administration, which the configuration asks for, could not be had.
+    #[error("administration over HTTP cannot listen on {address}: {cause}{}", admin_remedy(.cause))]
+    Admin {
         /// What was asked for.
         address: String,
         /// Why not.
@@ -141,6 +151,7 @@ fn remedy(cause: &io::Error) -> &'static str {
 pub fn check_files(config: &ServerConfig) -> Result<(), ServeError> {
     let tls = config.tls.as_ref();
     tls.map(Tls::load).transpose()?;
+    admin::load_tls(&config.admin)?;
     let Some(audit) = &config.audit else {
         return Ok(());
     };
@@ -150,6 +161,22 @@ pub fn check_files(config: &ServerConfig) -> Result<(), ServeError> {
             cause: io::ErrorKind::NotFound.into(),
         }),
         _ => Ok(()),
+    }
+}
+
+/// What to do about a port for administration that cannot be had.
+fn admin_remedy(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::AddrInUse => {
+            ". Another process listens there: stop it, choose another port (admin.serverPort), or do without (admin.enableServer=false)"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            ". It is no address of this machine (admin.serverAddress)"
+        }
+        io::ErrorKind::PermissionDenied => {
+            ". Ports below 1024 need privileges: choose a higher one (admin.serverPort)"
+        }
+        _ => "",
     }
 }
 
@@ -168,8 +195,16 @@ pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
     // Before the store: a server that cannot listen must not touch it.
     let listeners = runtime.block_on(open_ports(&config))?;
     let quorum = open_quorum_port(&config)?;
-    let server = Server::start(config, &listeners, quorum, runtime.handle())?;
+    let admin_port = open_admin_port(&config)?;
+    // Before the store, too: files for TLS that are not usable must not cost a touch of it.
+    let admin_tls = admin::load_tls(&config.admin)?;
+    let shared = Server::share(config, &listeners)?;
+    // It answers already while the store is opened, which may take a while.
+    let start_admin = |listener| admin::start(&shared, listener, admin_tls);
+    let admin = admin_port.map(start_admin).transpose()?;
+    let server = Server::start(shared, quorum, runtime.handle())?;
     let result = runtime.block_on(server.run(listeners, stop_signal()));
+    drop(admin);
     // Not to wait for a listing that still looks at a disk.
     runtime.shutdown_background();
     result
@@ -218,6 +253,28 @@ fn open_quorum_port(config: &ServerConfig) -> Result<Vec<QuorumListener>, ServeE
         })?);
     }
     Ok(listeners)
+}
+
+/// The port for administration, if there is one. Whoever shares a machine with others that have one, and has not asked for
+/// it, goes on without.
+fn open_admin_port(config: &ServerConfig) -> Result<Option<HttpListener>, ServeError> {
+    let settings = &config.admin;
+    let Some(port) = settings.port else {
+        return Ok(None);
+    };
+    let cause = match HttpListener::bind(settings.address.as_deref(), port) {
+        Ok(listener) => return Ok(Some(listener)),
+        Err(cause) => cause,
+    };
+    let address = format!("{}:{port}", settings.address.as_deref().unwrap_or("*"));
+    if settings.demanded && config.ensemble.is_empty() {
+        return Err(ServeError::Admin { address, cause });
+    }
+    warn!(
+        "there is no administration over HTTP: cannot listen on {address}: {cause}{}",
+        admin_remedy(&cause)
+    );
+    Ok(None)
 }
 
 /// The threads of a server that was started.
@@ -281,13 +338,10 @@ fn open_options(config: &ServerConfig, start: Recovered) -> OpenOptions {
 
 impl Server {
     fn start(
-        config: ServerConfig,
-        listeners: &Listeners,
+        shared: Arc<Shared>,
         quorum: Vec<QuorumListener>,
         runtime: &tokio::runtime::Handle,
     ) -> Result<Server, ServeError> {
-        // Before the store, too: files for TLS that are not usable must not cost a touch of it.
-        let shared = Server::share(config, listeners)?;
         let server = Server::start_shared(Arc::clone(&shared), quorum, runtime);
         if let Some(audit) = &shared.audit {
             match &server {
@@ -538,6 +592,9 @@ fn run_core(
         now_ms: shared.clock.now_ms(),
     };
     let member = Member::new(setup, &tree);
+    if tree.applied_index() > 0 {
+        shared.set_last_checkpoint(tree.last_zxid());
+    }
     *shared.tree.write() = tree;
     let log = LogWriter::start(Arc::clone(&store), Arc::clone(shared))?;
     let checkpointer = Checkpointer::start(Arc::clone(&store), Arc::clone(shared))?;

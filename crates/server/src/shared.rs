@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use quenda_frontend::{
     ConnectionId, Growth, SaslUsers, ServiceMode, SessionIds, Settings, SyncMode, World,
 };
@@ -84,6 +84,8 @@ pub struct Shared {
     pub proposals: Proposals,
     /// Writes of this member's clients that went over hard quotas.
     pub quota_refusals: QuotaRefusals,
+    /// The newest checkpoint: its zxid, and when it was taken, in seconds since 1970.
+    last_checkpoint: Mutex<Option<(i64, i64)>>,
     /// Turns of the listings among the four-letter words.
     pub listings: Semaphore,
     /// The client port that was bound, 0 for none.
@@ -132,6 +134,7 @@ impl Shared {
             ensemble: RwLock::default(),
             proposals: Proposals::default(),
             quota_refusals: QuotaRefusals::default(),
+            last_checkpoint: Mutex::new(None),
             listings: Semaphore::new(LISTINGS_MAX),
             bound_port: AtomicU16::new(0),
             bound_secure_port: AtomicU16::new(0),
@@ -244,6 +247,16 @@ impl Shared {
     /// Whether the next checkpoint has to be complete; from now on it is assumed to be under way.
     pub fn take_checkpoint_lost(&self) -> bool {
         self.checkpoint_lost.swap(false, Ordering::AcqRel)
+    }
+
+    /// What a restart would begin from, if there is anything: the zxid, and since when, in seconds since 1970.
+    pub fn last_checkpoint(&self) -> Option<(i64, i64)> {
+        *self.last_checkpoint.lock()
+    }
+
+    /// A checkpoint of this zxid is durable now.
+    pub fn set_last_checkpoint(&self, zxid: i64) {
+        *self.last_checkpoint.lock() = Some((zxid, wall_ms() / 1000));
     }
 
     /// Who is served.

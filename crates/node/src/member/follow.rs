@@ -21,6 +21,29 @@ pub(super) struct FastElection {
     attempts: u32,
 }
 
+/// Why the leadership is not handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TransferRefusal {
+    /// This member does not lead; who does, if that is known.
+    #[error("this member does not lead{}", .0.map_or(String::new(), |leader| format!(": ask member {leader}")))]
+    NotLeader(Option<u64>),
+    /// It is being handed over already.
+    #[error("the leadership is being handed over already")]
+    UnderWay,
+    /// The member is to hand it to itself.
+    #[error("this member leads already")]
+    Itself,
+    /// No other voter is there to take over.
+    #[error("there is no other voter that could take over")]
+    NoHeir,
+    /// The member has no vote, so it cannot lead.
+    #[error("member {0} has no vote: it cannot lead")]
+    NoVoter(u64),
+    /// The member does not answer.
+    #[error("member {0} does not answer: it cannot take over")]
+    Absent(u64),
+}
+
 impl Member {
     /// Looks at who leads. To be called before anything is sent.
     pub(super) fn follow_view(&mut self) {
@@ -185,6 +208,36 @@ impl Member {
             self.consensus.transfer_leadership(heir);
         }
         heir.is_some()
+    }
+
+    /// Hands the leadership to a certain voter, or to the one that has the most of the log; gives its id. Nothing is
+    /// proposed until it is done, or has failed.
+    ///
+    /// # Errors
+    /// This member does not lead, or the other one cannot take over.
+    pub fn hand_over_to(&mut self, to: Option<u64>) -> Result<u64, TransferRefusal> {
+        if !self.is_serving_leader() {
+            let leader = self.consensus.status().leader;
+            return Err(TransferRefusal::NotLeader(
+                leader.filter(|id| *id != self.id),
+            ));
+        }
+        if self.consensus.is_transferring() {
+            return Err(TransferRefusal::UnderWay);
+        }
+        let heir = match to {
+            None => self.heir(|_| true).ok_or(TransferRefusal::NoHeir)?,
+            Some(id) if id == self.id => return Err(TransferRefusal::Itself),
+            Some(id) if !self.membership.voters.contains(&id) => {
+                return Err(TransferRefusal::NoVoter(id));
+            }
+            Some(id) => self
+                .heir(|other| other == id)
+                .filter(|_| self.peers.answers(id, self.now_ms))
+                .ok_or(TransferRefusal::Absent(id))?,
+        };
+        self.consensus.transfer_leadership(heir);
+        Ok(heir)
     }
 
     /// The voter that has the most of the log, of those that are there and that `may` take office; rather one

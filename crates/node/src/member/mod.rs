@@ -30,6 +30,7 @@ use crate::work::{Founding, Outgoing, PeerState, Setup};
 
 use disk::Disk;
 use follow::FastElection;
+pub use follow::TransferRefusal;
 use reconfig::Held;
 use snapshots::Snapshots;
 

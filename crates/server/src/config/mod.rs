@@ -3,6 +3,7 @@
 //! [`ServerConfig::load`] is the whole interface. What the server does with each key stands in [`keys`]; nothing else
 //! of the server reads files of settings or the environment.
 
+mod admin;
 mod audit;
 mod check;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use quenda_frontend::EnsembleNames;
 use quenda_tree::ensemble::Server;
 use quenda_tree::identity::DigestAlgorithm;
 
+pub use admin::AdminSettings;
 pub use audit::{AuditFormat, AuditSettings};
 pub use check::{Check, CheckedSetting};
 pub use given::{Given, Source};
@@ -105,6 +107,8 @@ pub struct ServerConfig {
     /// By which names clients may call this ensemble; `None` if the scheme is not there. `ensembleAuthName` with
     /// `authProvider.*`.
     pub ensemble_names: Option<EnsembleNames>,
+    /// Administration over HTTP.
+    pub admin: AdminSettings,
     /// TLS for clients; `None` if no client port speaks it.
     pub tls: Option<TlsSettings>,
     /// Whether the scheme x509 is there. By `tls`, or `authProvider.*`.
@@ -239,14 +243,16 @@ fn load_into(
     read_all(settings, file, environment, overrides, remarks).map_err(|error| vec![error])?;
     let mut errors = settings.judge(remarks);
     match resolve::resolve(settings, overrides, remarks) {
-        Ok(config) if errors.is_empty() => {
+        Ok(mut config) if errors.is_empty() => {
             let follows = config.reconfig_enabled && !config.ensemble.is_empty();
             let written = file.filter(|_| follows && overrides.servers.is_empty());
-            Ok(ServerConfig {
-                file: file.map(Path::to_owned),
-                written_file: written.map(Path::to_owned),
-                ..config
-            })
+            config.written_file = written.map(Path::to_owned);
+            if let Some(path) = file {
+                let text = admin::initial_configuration(path).map_err(|error| vec![error])?;
+                config.admin.initial_configuration = text;
+                config.file = Some(path.to_owned());
+            }
+            Ok(config)
         }
         Ok(_) => Err(errors),
         Err(error) => {

@@ -10,7 +10,7 @@ use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
 use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
-use super::{audit, keys, members, sasl, tls};
+use super::{admin, audit, keys, members, sasl, tls};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 4] = ["digest", "ip", SASL, X509];
@@ -113,6 +113,7 @@ pub(super) fn resolve(
         enforce_auth_schemes: reader.enforced_schemes(&sasl, x509_enabled)?,
         ensemble_names: reader.ensemble_names(),
         sasl,
+        admin: admin::resolve(&mut reader)?,
         tls,
         x509_enabled,
         x509_super_user: settings

@@ -92,6 +92,13 @@ impl Settings {
             .unwrap_or_else(|| keys::find(name).map_or("", |key| key.default))
     }
 
+    /// The values of all keys that somebody gave.
+    pub(super) fn all_given(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.values.iter();
+        let pairs = pairs.filter(|(_, value)| value.given.is_some());
+        pairs.map(|(name, value)| (name.as_str(), value.text.as_str()))
+    }
+
     /// Sets what nobody gave.
     pub(super) fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let value = Value {

@@ -54,6 +54,7 @@ const FED_BY_LEADER: &str = "observers are fed by the leader";
 const NO_TLS: &str = "TLS between members is not there yet";
 const NO_QUORUM_AUTH: &str = "members do not authenticate each other yet; set it to `false` and keep the members' ports in a network of their own";
 const NO_KERBEROS: &str = "Kerberos is not there; names of SASL users are taken as they are";
+const ADMIN_TLS: &str = "as the key of `ssl.*`, for administration over HTTP alone: TLS between members is not there yet";
 const NO_HTTP: &str = "the HTTP endpoint is not there yet; `mntr` gives the metrics";
 const NO_THROTTLE: &str = "this throttle is not there; queues are bounded by other means";
 const OWN_THREADS: &str = "tunes threads or buffers of the Java server";
@@ -222,7 +223,7 @@ const ACCESS: &[Key] = &[
     Key::new(Honoured, Property, "DigestAuthenticationProvider.enabled", "true", "`false` takes the digest scheme away"),
     Key::new(Honoured, Property, "DigestAuthenticationProvider.superDigest", "", "`super:` and the base64 of the SHA-1 of `super:password`: who proves it may do everything"),
     Key::new(Honoured, Property, "DigestAuthenticationProvider.digestAlg", "SHA1", "hash of the digest scheme: `SHA1`, SHA-2 (as in `SHA-256`) or SHA-3 (as in `SHA3-256`), the same on every member; existing access lists have the old one"),
-    Key::new(Accepted, Property, "IPAuthenticationProvider.usexforwardedfor", "false", NO_HTTP),
+    Key::new(Honoured, Property, "IPAuthenticationProvider.usexforwardedfor", "false", "`true`: to administration over HTTP a caller has the first address of the header `X-Forwarded-For`; for a proxy that sets it alone"),
     Key::new(Honoured, Property, "X509AuthenticationProvider.superUser", "", "subject, as `whoami` shows it, of the certificate whose owner may do everything"),
     Key::new(Honoured, Property, "superUser", "", "a SASL user who may do everything"),
     Key::new(Honoured, Property, "superUser.*", "", "further ones"),
@@ -272,16 +273,34 @@ const TLS: &[Key] = &[
     Key::new(Honoured, Property, "ssl.authProvider", "x509", "scheme of certificates; only one that `authProvider.*` gives ZooKeeper's own class for certificates"),
     Key::new(Refused, Property, "ssl.x509.clientCertIdType", "SUBJECT", "only the subject of a certificate says who its owner is"),
     Key::new(Accepted, Property, "ssl.x509.*", "", "tells how to read other parts of a certificate than the subject"),
+    Key::new(Mapped, Property, "ssl.quorum.keyStore.*", "", ADMIN_TLS),
+    Key::new(Mapped, Property, "ssl.quorum.trustStore.*", "", ADMIN_TLS),
+    Key::new(Mapped, Property, "ssl.quorum.protocol", "TLS", ADMIN_TLS),
+    Key::new(Mapped, Property, "ssl.quorum.enabledProtocols", "", ADMIN_TLS),
+    Key::new(Mapped, Property, "ssl.quorum.ciphersuites", "", ADMIN_TLS),
+    Key::new(Mapped, Property, "ssl.quorum.handshakeDetectionTimeoutMillis", "5000", ADMIN_TLS),
     Key::new(Accepted, Property, "ssl.quorum.*", "", NO_TLS),
     Key::new(Refused, File, "sslQuorum", "false", "TLS between members is not there yet; set it to `false` and keep the members' ports in a network of their own"),
     Key::new(Warned, File, "portUnification", "false", NO_TLS),
-    Key::new(Accepted, File, "sslQuorumReloadCertFiles", "false", NO_TLS),
+    Key::new(Mapped, File, "sslQuorumReloadCertFiles", "false", "`true`: the files of administration over HTTP are read again when they change"),
 ];
 
 #[rustfmt::skip]
 const MONITORING: &[Key] = &[
     Key::new(Honoured, Property, "4lw.commands.whitelist", "", "words answered, with commas between, `*` for all; absent: those that only read and stay small"),
-    Key::new(Accepted, Property, "admin.*", "", NO_HTTP),
+    Key::new(Honoured, Property, "admin.enableServer", "true", "`false`: no administration over HTTP"),
+    Key::new(Honoured, Property, "admin.serverAddress", "0.0.0.0", "address that it listens on"),
+    Key::new(Honoured, Property, "admin.serverPort", "8080", "its port; 0 lets the system choose. If neither this key nor `admin.enableServer` is given, a port that is taken is no reason not to start; else a member that runs alone ends with exit code 4, and one of an ensemble warns"),
+    Key::new(Honoured, Property, "admin.commandURL", "/commands", "where the commands are"),
+    Key::new(Honoured, Property, "admin.idleTimeout", "30000", "ms after which a connection without a request is closed"),
+    Key::new(Honoured, Property, "admin.portUnification", "false", "`true`: the port takes TLS too, with the stores of `ssl.quorum.*`"),
+    Key::new(Honoured, Property, "admin.forceHttps", "false", "`true`: the port takes TLS alone, with the stores of `ssl.quorum.*`"),
+    Key::new(Honoured, Property, "admin.needClientAuth", "false", "`true`: callers by TLS show a certificate that `ssl.quorum.trustStore` trusts, and may authenticate by it (scheme x509)"),
+    Key::new(Honoured, Property, "admin.rateLimiterIntervalInMS", "300000", "least time between two snapshots, and between two restores, ms; 0 for none"),
+    Key::new(Honoured, Property, "admin.snapshot.enabled", "true", "`false`: the command `snapshot` is refused"),
+    Key::new(Honoured, Property, "admin.restore.enabled", "true", "`false`: the command `restore` is refused"),
+    Key::new(Accepted, Property, "admin.httpVersion", "11", "HTTP/1.1 is spoken"),
+    Key::new(Accepted, Property, "admin.*", "", "no key that ZooKeeper reads"),
     Key::new(Warned, File, "metricsProvider.className", "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider", NO_HTTP),
     Key::new(Accepted, File, "metricsProvider.*", "", NO_HTTP),
     Key::new(Honoured, Property, "audit.enable", "false", "`true`: who tried to change what, and with which result, is written to a file of its own"),

@@ -13,7 +13,10 @@ use super::sasl::is_open_to_all;
 pub(super) const X509_PROVIDER: &str =
     "org.apache.zookeeper.server.auth.X509AuthenticationProvider";
 
-/// Settings of TLS for clients.
+/// What the keys of the client ports begin with.
+const CLIENT: &str = "ssl";
+
+/// Settings of TLS on one listener, that for clients unless it is said otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSettings {
     /// Port on which clients speak TLS; 0 lets the system choose. `secureClientPort`.
@@ -139,14 +142,15 @@ pub(super) fn resolve(reader: &mut Reader<'_>) -> Result<Option<TlsSettings>, Co
     }
     demand_subject(reader)?;
     let client_auth = client_auth(reader)?;
-    let key_store = store(reader, "keyStore")?.ok_or_else(|| missing("keyStore", unified))?;
+    let key_store =
+        store(reader, CLIENT, "keyStore")?.ok_or_else(|| missing("keyStore", unified))?;
     if is_open_to_all(&key_store.path) {
         reader.remarks.push(Remark::warn(format!(
             "ssl.keyStore: every user of this machine may read the private key in {}; chmod o= it",
             key_store.path.display()
         )));
     }
-    let trust_store = store(reader, "trustStore")?;
+    let trust_store = store(reader, CLIENT, "trustStore")?;
     if trust_store.is_none() && client_auth != ClientAuth::None {
         return Err(missing("trustStore", unified));
     }
@@ -157,7 +161,7 @@ pub(super) fn resolve(reader: &mut Reader<'_>) -> Result<Option<TlsSettings>, Co
         key_store,
         trust_store: trust_store.filter(|_| client_auth != ClientAuth::None),
         client_auth,
-        protocols: protocols(reader)?,
+        protocols: protocols(reader, CLIENT)?,
         cipher_suites: list(reader.settings.get_or_default("ssl.ciphersuites")),
         verify_client_host: reader.is_true("ssl.hostnameVerification")
             && reader.is_true("ssl.clientHostnameVerification"),
@@ -234,9 +238,13 @@ fn client_auth(reader: &Reader<'_>) -> Result<ClientAuth, ConfigError> {
     }
 }
 
-/// A store, if there is one.
-fn store(reader: &mut Reader<'_>, name: &str) -> Result<Option<StoreSettings>, ConfigError> {
-    let key = |suffix: &str| format!("ssl.{name}.{suffix}");
+/// A store, if there is one. `prefix` is what all keys of its listener begin with.
+pub(super) fn store(
+    reader: &mut Reader<'_>,
+    prefix: &str,
+    name: &str,
+) -> Result<Option<StoreSettings>, ConfigError> {
+    let key = |suffix: &str| format!("{prefix}.{name}.{suffix}");
     let text = |suffix: &str| {
         let value = reader.settings.get(&key(suffix));
         value.filter(|value| !value.is_empty())
@@ -293,20 +301,25 @@ fn format_of_name(key: &str, path: &Path) -> Result<StoreFormat, ConfigError> {
 }
 
 /// The versions to speak: those enabled, else what the protocol stands for, else both.
-fn protocols(reader: &mut Reader<'_>) -> Result<Vec<Protocol>, ConfigError> {
-    let (key, names) = match list(reader.settings.get_or_default("ssl.enabledProtocols")) {
-        names if !names.is_empty() => ("ssl.enabledProtocols", names),
-        _ => (
-            "ssl.protocol",
-            list(reader.settings.get_or_default("ssl.protocol")),
-        ),
+pub(super) fn protocols(
+    reader: &mut Reader<'_>,
+    prefix: &str,
+) -> Result<Vec<Protocol>, ConfigError> {
+    let enabled = format!("{prefix}.enabledProtocols");
+    let of_all = format!("{prefix}.protocol");
+    let (key, names) = match list(reader.settings.get_or_default(&enabled)) {
+        names if !names.is_empty() => (enabled, names),
+        _ => {
+            let names = list(reader.settings.get_or_default(&of_all));
+            (of_all.clone(), names)
+        }
     };
     let mut protocols = Vec::new();
     for name in &names {
         match &*name.to_ascii_uppercase() {
             "TLSV1.2" => protocols.push(Protocol::Tls12),
             "TLSV1.3" => protocols.push(Protocol::Tls13),
-            "TLS" | "SSL" | "DEFAULT" if key == "ssl.protocol" => {
+            "TLS" | "SSL" | "DEFAULT" if key == of_all => {
                 protocols.extend([Protocol::Tls12, Protocol::Tls13]);
             }
             "TLSV1.1" | "TLSV1" | "SSLV3" | "SSLV2HELLO" => {
@@ -329,7 +342,7 @@ fn protocols(reader: &mut Reader<'_>) -> Result<Vec<Protocol>, ConfigError> {
     Ok(protocols)
 }
 
-fn list(text: &str) -> Vec<String> {
+pub(super) fn list(text: &str) -> Vec<String> {
     let names = text.split(',').map(str::trim);
     names
         .filter(|name| !name.is_empty())

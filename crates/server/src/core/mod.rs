@@ -190,7 +190,7 @@ impl Core {
             self.cut_log(arrivals.checkpointed);
         }
         for question in arrivals.questions {
-            question(&self.member);
+            question(&mut self.member);
         }
         if arrivals.stop && self.stopping.is_none() {
             self.begin_to_stop();

@@ -42,8 +42,8 @@ impl Environment {
         }
     }
 
-    pub(super) fn text(&self, version: &str, memory: &Memory) -> String {
-        let lines = [
+    pub(super) fn pairs(&self, version: &str, memory: &Memory) -> Vec<(&'static str, String)> {
+        let pairs = [
             ("zookeeper.version", version),
             ("host.name", &self.host_name),
             ("java.version", UNKNOWN),
@@ -63,11 +63,16 @@ impl Environment {
             ("os.memory.max", &memory.max),
             ("os.memory.total", &memory.total),
         ];
+        let pairs = pairs.into_iter();
+        pairs.map(|(key, value)| (key, value.to_owned())).collect()
+    }
+
+    pub(super) fn text(&self, version: &str, memory: &Memory) -> String {
         let mut text = String::from("Environment:\n");
-        for (key, value) in lines {
+        for (key, value) in self.pairs(version, memory) {
             text.push_str(key);
             text.push('=');
-            text.push_str(value);
+            text.push_str(&value);
             text.push('\n');
         }
         text

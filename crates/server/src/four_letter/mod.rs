@@ -26,12 +26,13 @@ pub use source::{
     ConnectionView, DirectorySizes, Ensemble, Leading, Mode, Process, ProposalSizes, SessionExpiry,
     SessionView, Settings, Source, State, Traffic, WatchSummary,
 };
+pub use text::address as java_address;
 pub use version::{COMPATIBLE_VERSION, version};
 pub use whitelist::Whitelist;
 pub use word::{Word, recognise};
 
 /// The answer of the words that need a serving member, when it does not serve.
-const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
+pub const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
 /// ZooKeeper's mask of what its trace log shows, at start. Nothing here is traced by it; tools may read and set it.
 const DEFAULT_TRACE_MASK: i64 = 306;
@@ -56,6 +57,32 @@ impl FourLetterWords {
         }
     }
 
+    /// The version as the words show it.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// What `envi` shows, line by line.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        self.environment
+            .pairs(&self.version, &environment::Memory::now())
+    }
+
+    /// What `mntr` shows, whether the word is allowed or not.
+    pub fn mntr(&self, source: &dyn Source) -> String {
+        mntr::answer(&self.version, source)
+    }
+
+    /// The trace mask in force.
+    pub fn trace_mask(&self) -> i64 {
+        self.trace_mask.load(Ordering::Relaxed)
+    }
+
+    /// Puts another one in force.
+    pub fn set_trace_mask(&self, mask: i64) {
+        self.trace_mask.store(mask, Ordering::Relaxed);
+    }
+
     /// Bytes behind the name that the answer needs; none for a word that is not allowed.
     pub fn argument_len(&self, word: Word) -> usize {
         if self.whitelist.allows(word) {
@@ -78,8 +105,8 @@ impl FourLetterWords {
             Word::Envi => self
                 .environment
                 .text(&self.version, &environment::Memory::now()),
-            Word::Gtmk => self.trace_mask.load(Ordering::Relaxed).to_string(),
-            Word::Stmk => self.set_trace_mask(argument),
+            Word::Gtmk => self.trace_mask().to_string(),
+            Word::Stmk => self.take_trace_mask(argument),
             Word::Isro if !source.serving() => "null".to_owned(),
             Word::Hash if !source.serving() => NOT_SERVING.to_owned(),
             _ if !source.serving() => format!("{NOT_SERVING}\n"),
@@ -107,10 +134,10 @@ impl FourLetterWords {
     }
 
     /// Takes the eight bytes of a mask and answers with the mask in force, which is the old one if bytes are missing.
-    fn set_trace_mask(&self, argument: &[u8]) -> String {
+    fn take_trace_mask(&self, argument: &[u8]) -> String {
         if let Ok(mask) = argument.try_into().map(i64::from_be_bytes) {
-            self.trace_mask.store(mask, Ordering::Relaxed);
+            self.set_trace_mask(mask);
         }
-        self.trace_mask.load(Ordering::Relaxed).to_string()
+        self.trace_mask().to_string()
     }
 }

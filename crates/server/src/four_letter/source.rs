@@ -137,6 +137,8 @@ pub struct Process {
 pub struct ConnectionView {
     /// The client's address.
     pub peer: SocketAddr,
+    /// Whether it came in by the port for TLS alone.
+    pub secure: bool,
     /// Requests of this connection that are not answered.
     pub queued: u64,
     /// Packets received on it.

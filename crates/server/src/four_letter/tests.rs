@@ -55,6 +55,7 @@ impl Captured {
         };
         ConnectionView {
             peer: SocketAddr::from(([127, 0, 0, 1], port)),
+            secure: false,
             queued: 0,
             received,
             sent: received,

@@ -125,7 +125,7 @@ fn session_fields(text: &mut String, session: &SessionView) {
 }
 
 /// An address as Java prints one that has no host name: IPv6 in brackets with all eight groups.
-pub(super) fn address(peer: SocketAddr) -> String {
+pub fn address(peer: SocketAddr) -> String {
     match peer.ip().to_canonical() {
         IpAddr::V4(ip) => format!("/{ip}:{}", peer.port()),
         IpAddr::V6(ip) => {

@@ -113,11 +113,9 @@ impl HttpServer {
             thread: Some(thread),
         })
     }
-
-    /// Lets answers that were begun come to their end, for a while, and closes the port.
-    pub fn stop(self) {}
 }
 
+/// Lets answers that were begun come to their end, for a while, and closes the port.
 impl Drop for HttpServer {
     fn drop(&mut self) {
         self.stop.cancel();

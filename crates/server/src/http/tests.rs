@@ -78,7 +78,7 @@ fn a_request_is_answered_and_its_caller_known() {
         "TRACE /who HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     );
     assert!(trace.starts_with("HTTP/1.1 403 "), "{trace}");
-    server.stop();
+    drop(server);
     TcpStream::connect(("127.0.0.1", port)).expect_err("the port is closed");
 }
 

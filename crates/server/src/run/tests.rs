@@ -442,7 +442,7 @@ async fn a_stop_waits_for_what_is_on_its_way_to_the_disk_and_takes_nothing_more(
         .expect("created");
     store.stuck.store(true, Ordering::Relaxed);
     let accepted = early.submit(Op::SetData, &set("/n", b"early"));
-    let core = |question: fn(&Member) -> u64| {
+    let core = |question: fn(&mut Member) -> u64| {
         let answer = server.shared.inbox.ask(PATIENCE, question);
         answer.expect("the core answers")
     };
