@@ -1,7 +1,5 @@
 //! How commands that are clients reach servers: TLS and identities, by flags or by the properties file of zkCli.
 
-#![allow(dead_code, reason = "the shell takes the identities next")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

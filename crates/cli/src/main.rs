@@ -63,7 +63,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    match Cli::parse_from(shell::translated(std::env::args_os())).command {
         Command::Serve(args) => serve::run(args),
         Command::CheckConfig(args) => check_config::run(args),
         Command::Status(args) => status::run(&args),

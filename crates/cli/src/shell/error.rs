@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use quenda_client::Error;
-use quenda_proto::ErrorCode;
+use quenda_proto::{ErrorCode, Op};
 
 /// Exit code of any failure of a command.
 const FAILURE: u8 = 1;
@@ -46,6 +46,35 @@ impl CommandError {
         match self {
             CommandError::Request { error, .. } => error.code(),
             _ => None,
+        }
+    }
+
+    /// The error of a znode that is not there.
+    pub fn no_node(path: &str) -> Self {
+        CommandError::Request {
+            error: Error::Server {
+                op: Op::Exists,
+                code: ErrorCode::NoNode.code(),
+            },
+            path: Some(path.to_owned()),
+        }
+    }
+
+    /// The code that a Java client has for this failure, if it is that of a request.
+    pub fn keeper_code(&self) -> Option<i32> {
+        match self {
+            CommandError::Request { error, .. } => keeper_code(error),
+            _ => None,
+        }
+    }
+
+    /// The message of Java's exception for this failure, where that is not what is printed.
+    pub fn exception(&self) -> String {
+        match (self, self.keeper_code()) {
+            (CommandError::Request { path, .. }, Some(code)) => {
+                exception_text(code, path.as_deref())
+            }
+            _ => self.to_string(),
         }
     }
 
@@ -102,13 +131,24 @@ impl std::fmt::Display for CommandError {
     }
 }
 
+fn keeper_code(error: &Error) -> Option<i32> {
+    match error {
+        Error::Server { code, .. } => Some(*code),
+        Error::ConnectionLost(_)
+        | Error::Connect { .. }
+        | Error::NotConnected { .. }
+        | Error::HandshakeTimeout { .. }
+        | Error::HandshakeClosed { .. } => Some(CONNECTION_LOSS),
+        Error::SessionExpired(_) | Error::Closed => Some(ErrorCode::SessionExpired.code()),
+        Error::AuthFailed(_) => Some(ErrorCode::AuthFailed.code()),
+        _ => None,
+    }
+}
+
 /// zkCli's own sentence where it has one, else the text of Java's exception.
 fn request_text(error: &Error, path: Option<&str>) -> String {
-    let code = match error {
-        Error::Server { code, .. } => *code,
-        Error::ConnectionLost(_) | Error::Connect { .. } => CONNECTION_LOSS,
-        Error::SessionExpired(_) => ErrorCode::SessionExpired.code(),
-        other => return other.to_string(),
+    let Some(code) = keeper_code(error) else {
+        return error.to_string();
     };
     let known = ErrorCode::from_code(code);
     let named = path.unwrap_or("null");

@@ -1,37 +1,55 @@
 //! `quenda shell`: zkCli's commands, and more of the same kind.
 //!
 //! A command is a function `run(session, args, out)` in a file of its own; [`dispatch`] knows them by name and
-//! [`usage::COMMANDS`] describes them.
+//! [`usage::COMMANDS`] describes them. [`shell::Shell`] is the state between commands; commands come from the command
+//! line, from standard input ([`script`]) or from a terminal ([`editor`]).
 
-#![allow(dead_code, reason = "the rest of the commands follows")]
+#![allow(dead_code, reason = "the commands that use the rest follow")]
 
+mod acl;
 mod arguments;
+mod auth;
+mod config;
+mod create;
+mod delete;
 mod dispatch;
+mod editor;
 mod error;
+mod events;
 mod get;
+mod help;
+mod interrupt;
 mod ls;
 mod number;
 mod options;
 mod output;
 mod path;
+mod prompt;
+mod quota;
+mod read;
+mod script;
 mod session;
 mod set;
+#[allow(clippy::module_inception, reason = "the state of the shell")]
+mod shell;
 mod stat;
 mod subtree;
 mod tokens;
 mod usage;
+mod watches;
 
-use std::io::BufRead;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use tokio::sync::watch;
-
-pub use arguments::ShellArgs;
+pub use arguments::{ShellArgs, translated};
 pub use error::{AtPath, CommandError};
 pub use output::{Output, Paint};
 pub use session::Session;
 
+use arguments::ColourWhen;
+use interrupt::Interrupts;
 use output::{SharedStreams, Style};
+use shell::{Manner, Options, Shell};
 
 /// Reads a command's arguments with clap: for the commands that zkCli does not have.
 pub fn parse<T: clap::Args>(name: &'static str, args: &[String]) -> Result<T, CommandError> {
@@ -48,59 +66,84 @@ pub fn parse<T: clap::Args>(name: &'static str, args: &[String]) -> Result<T, Co
 
 /// Runs the shell.
 pub fn run(args: &ShellArgs) -> ExitCode {
-    let runtime = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("quenda shell: cannot start threads: {error}");
-            return ExitCode::FAILURE;
+    // One thread: what a session tells is printed before the command goes on that caused it.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => {
+            let code = runtime.block_on(talk(args));
+            // A thread that still waits for input does not hold up the end.
+            runtime.shutdown_background();
+            ExitCode::from(code)
         }
-    };
-    ExitCode::from(runtime.block_on(talk(args)))
+        Err(error) => {
+            eprintln!("quenda shell: cannot wait for input and servers: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 async fn talk(args: &ShellArgs) -> u8 {
     let streams = SharedStreams::standard();
-    let (_pressed, interrupts) = watch::channel(0);
-    let style = Style {
-        json: args.json,
-        colour: false,
-        terminal: false,
-    };
-    let mut out = Output::new(streams, style, interrupts);
-    let options = quenda_client::ConnectOptions {
-        session_timeout: args.session_timeout(),
-        ..Default::default()
-    };
-    let client = match quenda_client::Client::connect(&args.server, &options).await {
-        Ok((client, _)) => client,
+    let style = style(args);
+    let interactive = args.command.is_empty() && std::io::stdin().is_terminal() && style.terminal;
+    let interrupts = Interrupts::new(interactive);
+    let out = Output::new(streams.clone(), style, interrupts.subscribe());
+    tokio::spawn(interrupts.clone().listen());
+    let start = Shell::start(manner(args), options(args), &args.server, out.clone());
+    let mut shell = match interrupts.during(start).await {
+        Ok(shell) => shell,
         Err(error) => {
-            eprintln!("quenda shell: {error}");
-            return 1;
+            out.complain(&error.to_string());
+            return error.exit_code();
         }
     };
-    let session = Session::new(client, &args.server);
-    let mut code = 0;
-    if args.command.is_empty() {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            code = execute(&session, &tokens::split(&line), &mut out).await;
-        }
-    } else {
-        code = execute(&session, &args.command, &mut out).await;
+    if !args.command.is_empty() {
+        interrupts.during(shell.execute(&args.command)).await;
+        return shell.finish().await;
     }
-    code
+    if interactive {
+        return editor::talk(shell, &streams, style.colour).await;
+    }
+    script::run(shell, &interrupts).await
 }
 
-async fn execute(session: &Session, words: &[String], out: &mut Output) -> u8 {
-    let Some((name, args)) = words.split_first() else {
-        return 0;
-    };
-    let result = dispatch::run(session, name, args, out).await;
-    let result = result.and_then(|()| out.flush());
-    match result {
-        Ok(()) => 0,
-        Err(error) => {
-            drop(out.note(&error.to_string()));
-            error.exit_code()
-        }
+fn manner(args: &ShellArgs) -> Manner {
+    Manner {
+        zkcli: args.zkcli,
+        read_only: args.read_only,
+        quiet: args.quiet || args.json,
+        wait: args.wait_for_connection.then(|| args.session_timeout()),
     }
+}
+
+fn options(args: &ShellArgs) -> Options {
+    Options {
+        connection: args.connection.clone(),
+        timeout: args.session_timeout(),
+        read_only: args.read_only_server,
+    }
+}
+
+fn style(args: &ShellArgs) -> Style {
+    let terminal = std::io::stdout().is_terminal();
+    let colours = |terminal: bool| match args.color {
+        ColourWhen::Always => true,
+        ColourWhen::Never => false,
+        ColourWhen::Auto => terminal && colours_welcome(),
+    };
+    Style {
+        json: args.json,
+        quiet: args.quiet || args.json,
+        colour: colours(terminal) && !args.json,
+        complaint_colour: colours(std::io::stderr().is_terminal()),
+        terminal,
+    }
+}
+
+/// Neither NO_COLOR nor a terminal without colours speaks against them.
+fn colours_welcome() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !unwanted && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }

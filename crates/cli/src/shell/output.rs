@@ -3,15 +3,24 @@
 use std::borrow::Cow;
 use std::future::Future;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::CommandError;
+use super::prompt::Prompt;
 
 /// Columns of a terminal whose width cannot be learned.
 const DEFAULT_WIDTH: usize = 80;
+
+/// Columns of the terminal that standard output goes to.
+pub fn terminal_width() -> usize {
+    terminal_size::terminal_size()
+        .map(|(width, _)| usize::from(width.0))
+        .filter(|width| *width > 0)
+        .unwrap_or(DEFAULT_WIDTH)
+}
 
 /// What a piece of text means; the colour follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,13 +109,21 @@ impl SharedStreams {
     }
 }
 
+/// Text that comes by itself, between two lines of the user: a watch event. It ends with an end of line.
+#[derive(Debug)]
+pub struct Line(pub String);
+
 /// How results are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     /// JSON instead of text.
     pub json: bool,
+    /// Events of the connection are kept off.
+    pub quiet: bool,
     /// Colours.
     pub colour: bool,
+    /// Colours of what standard error gets.
+    pub complaint_colour: bool,
     /// Standard output is a terminal.
     pub terminal: bool,
 }
@@ -117,6 +134,8 @@ pub struct Output {
     streams: SharedStreams,
     style: Style,
     interrupts: watch::Receiver<u64>,
+    /// Who prints what comes while a line is being typed.
+    prompt: Arc<OnceLock<Prompt>>,
 }
 
 impl Output {
@@ -126,7 +145,37 @@ impl Output {
             streams,
             style,
             interrupts,
+            prompt: Arc::default(),
         }
+    }
+
+    /// Lets what comes by itself be printed above the line that is being typed, for this output and its clones.
+    pub fn set_prompt(&self, prompt: Prompt) {
+        // There is one prompt, set once.
+        drop(self.prompt.set(prompt));
+    }
+
+    /// Prints what comes by itself. Where that cannot be printed nothing can be told either.
+    pub fn announce(&self, line: &Line) {
+        if let Some(prompt) = self.prompt.get() {
+            return prompt.announce(line);
+        }
+        let mut streams = self.streams.lock();
+        drop(
+            streams
+                .write(line.0.as_bytes())
+                .and_then(|()| streams.flush()),
+        );
+    }
+
+    /// A line about a failure on standard error. Where that is closed nothing can be told.
+    pub fn complain(&self, text: &str) {
+        let painted = if self.style.complaint_colour {
+            format!("\x1b[{}m{text}\x1b[0m", Paint::Bad.code())
+        } else {
+            text.to_owned()
+        };
+        drop(self.streams.lock().note(&painted));
     }
 
     /// A line on standard output.
@@ -161,6 +210,11 @@ impl Output {
         self.style.json
     }
 
+    /// Whether events of the connection are kept off.
+    pub fn is_quiet(&self) -> bool {
+        self.style.quiet
+    }
+
     /// Whether standard output is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.style.terminal
@@ -177,10 +231,7 @@ impl Output {
 
     /// Columns of the terminal.
     pub fn width(&self) -> usize {
-        std::env::var("COLUMNS")
-            .ok()
-            .and_then(|columns| columns.parse().ok())
-            .unwrap_or(DEFAULT_WIDTH)
+        terminal_width()
     }
 
     /// Resolves at the next Ctrl-C. Commands that follow something end on it.
@@ -194,4 +245,53 @@ impl Output {
             }
         }
     }
+}
+
+/// What went into captured streams.
+#[cfg(test)]
+#[derive(Debug, Clone, Default)]
+pub struct Captured {
+    out: Arc<Mutex<Vec<u8>>>,
+    err: Arc<Mutex<Vec<u8>>>,
+}
+
+#[cfg(test)]
+impl Captured {
+    /// Standard output so far.
+    pub fn out(&self) -> String {
+        String::from_utf8_lossy(&self.out.lock().expect("nobody panics with it")).into_owned()
+    }
+
+    /// Standard error so far.
+    pub fn err(&self) -> String {
+        String::from_utf8_lossy(&self.err.lock().expect("nobody panics with it")).into_owned()
+    }
+}
+
+/// An output without colours whose text can be read back, for tests.
+#[cfg(test)]
+pub fn captured() -> (Output, Captured) {
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("nobody panics with it").extend(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let captured = Captured::default();
+    let streams = SharedStreams::new(
+        Box::new(Sink(Arc::clone(&captured.out))),
+        Box::new(Sink(Arc::clone(&captured.err))),
+    );
+    let style = Style {
+        json: false,
+        quiet: false,
+        colour: false,
+        complaint_colour: false,
+        terminal: false,
+    };
+    (Output::new(streams, style, watch::channel(0).1), captured)
 }

@@ -13,6 +13,7 @@ pub async fn visit(
     watch: bool,
     mut each: impl AsyncFnMut(&str) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
+    path::check(root)?;
     client.get_data(root, watch).await.at(root)?;
     each(root).await?;
     let mut waiting = vec![root.to_owned()];

@@ -20,6 +20,26 @@ pub struct Spec {
     pub in_zkcli: bool,
 }
 
+impl Spec {
+    /// The options that its arguments name, with their dashes.
+    pub fn flags(&self) -> Vec<String> {
+        let is_name =
+            |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '?';
+        let words = self.arguments.split(|letter: char| !is_name(letter));
+        let mut flags: Vec<String> = words
+            .filter(|word| word.len() > 1 && word.starts_with('-'))
+            .map(str::to_owned)
+            .collect();
+        flags.dedup();
+        flags
+    }
+
+    /// Whether its options are told by clap, behind `--help`.
+    pub fn has_own_help(&self) -> bool {
+        !self.in_zkcli && !matches!(self.name, "help" | "exit")
+    }
+}
+
 const fn reads(name: &'static str, arguments: &'static str, about: &'static str) -> Spec {
     Spec {
         name,
@@ -160,12 +180,14 @@ pub fn of(name: &str) -> CommandError {
     CommandError::Failed(find(name).map_or_else(|| name.to_owned(), text))
 }
 
-fn text(spec: &Spec) -> String {
+/// Name, arguments, table of options.
+pub fn text(spec: &Spec) -> String {
     let head = format!("{} {}", spec.name, spec.arguments);
     if spec.table.is_empty() {
         return head;
     }
-    format!("{head}\n{}", table(spec.table))
+    // zkCli leaves an empty line behind the table.
+    format!("{head}\n{}\n", table(spec.table))
 }
 
 /// Options and what they do, in columns.
