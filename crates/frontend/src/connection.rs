@@ -145,6 +145,9 @@ pub enum CloseReason {
     /// The session expired.
     #[error("the session expired")]
     SessionExpired,
+    /// Another state has taken the place of the one that the client knows.
+    #[error("a snapshot was restored")]
+    Restored,
     /// The client does not read: `Limits::output_max` was reached.
     #[error("the client does not read its output")]
     OutputFull,

@@ -121,7 +121,10 @@ impl Connection {
             SessionEffect::Opened { session } | SessionEffect::Resumed { session, .. } => {
                 world.tree.session(session)
             }
-            SessionEffect::Refused | SessionEffect::Closed { .. } | SessionEffect::None => None,
+            SessionEffect::Refused
+            | SessionEffect::Closed { .. }
+            | SessionEffect::Restored
+            | SessionEffect::None => None,
         };
         let Some(session) = session else {
             return self.refuse(handshaking);

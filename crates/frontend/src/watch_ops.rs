@@ -69,7 +69,7 @@ fn answer_found(cx: &mut ReadContext<'_>, found: bool) -> Result<(), ErrorCode> 
 
 pub(crate) fn set_watches(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), ErrorCode> {
     let request: SetWatches<'_> = decode(body)?;
-    let seen = request.relative_zxid;
+    let seen = Seen::of(cx, request.relative_zxid);
     replay(cx, &request.data_watches, |node| data_step(node, seen))?;
     replay(cx, &request.exist_watches, exist_step)?;
     replay(cx, &request.child_watches, |node| child_step(node, seen))?;
@@ -79,7 +79,7 @@ pub(crate) fn set_watches(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), E
 
 pub(crate) fn set_watches2(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), ErrorCode> {
     let request: SetWatches2<'_> = decode(body)?;
-    let seen = request.relative_zxid;
+    let seen = Seen::of(cx, request.relative_zxid);
     replay(cx, &request.data_watches, |node| data_step(node, seen))?;
     replay(cx, &request.exist_watches, exist_step)?;
     replay(cx, &request.child_watches, |node| child_step(node, seen))?;
@@ -93,6 +93,32 @@ pub(crate) fn set_watches2(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<(), 
     Ok(())
 }
 
+/// How far a client that was away has followed the state.
+#[derive(Clone, Copy)]
+enum Seen {
+    /// Up to this zxid.
+    Through(i64),
+    /// Only what was there before a restore: no zxid in the state tells what has changed since.
+    BeforeRestore,
+}
+
+impl Seen {
+    fn of(cx: &ReadContext<'_>, zxid: i64) -> Seen {
+        let restored = cx.world.tree.restored();
+        match restored.is_some_and(|restored| zxid < restored.zxid) {
+            true => Seen::BeforeRestore,
+            false => Seen::Through(zxid),
+        }
+    }
+
+    fn misses(self, zxid: i64) -> bool {
+        match self {
+            Seen::Through(seen) => zxid > seen,
+            Seen::BeforeRestore => true,
+        }
+    }
+}
+
 /// What becomes of one watch of a client that was away.
 enum Step {
     /// It would have fired meanwhile.
@@ -101,10 +127,10 @@ enum Step {
     Watch(WatchKinds),
 }
 
-fn data_step(node: Option<Znode<'_>>, seen: i64) -> Step {
+fn data_step(node: Option<Znode<'_>>, seen: Seen) -> Step {
     match node {
         None => Step::Fire(EventType::NodeDeleted),
-        Some(node) if node.stat().mzxid > seen => Step::Fire(EventType::NodeDataChanged),
+        Some(node) if seen.misses(node.stat().mzxid) => Step::Fire(EventType::NodeDataChanged),
         Some(_) => Step::Watch(WatchKinds::DATA),
     }
 }
@@ -116,10 +142,10 @@ fn exist_step(node: Option<Znode<'_>>) -> Step {
     }
 }
 
-fn child_step(node: Option<Znode<'_>>, seen: i64) -> Step {
+fn child_step(node: Option<Znode<'_>>, seen: Seen) -> Step {
     match node {
         None => Step::Fire(EventType::NodeDeleted),
-        Some(node) if node.stat().pzxid > seen => Step::Fire(EventType::NodeChildrenChanged),
+        Some(node) if seen.misses(node.stat().pzxid) => Step::Fire(EventType::NodeChildrenChanged),
         Some(_) => Step::Watch(WatchKinds::CHILD),
     }
 }

@@ -26,6 +26,9 @@ pub trait Connections {
     fn session_closed(&mut self, session: i64, expired: bool);
     /// A session was resumed on another member; its connection, if it still has one here, is to be closed.
     fn session_moved(&mut self, session: i64);
+    /// Another state has taken the place of the one before, with other sessions: every connection is to be
+    /// closed, as no watch fires for what is different.
+    fn restored(&mut self, tree: &Tree);
 }
 
 /// A command and what came of it.
@@ -172,6 +175,9 @@ impl Applier {
         if !self.changes.is_empty() {
             connections.deliver(tree, &self.changes);
         }
+        if applied.session == SessionEffect::Restored {
+            connections.restored(tree);
+        }
         let origin = command.origin();
         if origin.member == self.member && origin.connection != 0 {
             effects.own.push(origin.connection);
@@ -200,6 +206,7 @@ impl Applier {
             }
             SessionEffect::None
             | SessionEffect::Refused
+            | SessionEffect::Restored
             | SessionEffect::Opened { .. }
             | SessionEffect::Resumed { .. } => {}
         }

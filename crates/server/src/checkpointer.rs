@@ -133,6 +133,7 @@ fn run(store: &dyn Store, shared: &Shared, busy: &AtomicBool, queue: &Receiver<J
                     Ok(()) => {
                         shared.set_last_checkpoint(zxid);
                         shared.inbox.checkpointed(checkpoint.applied.0);
+                        shared.backup.checkpointed(checkpoint.applied.0);
                     }
                     Err(error) => recover(store, shared, &error),
                 }

@@ -340,7 +340,10 @@ impl<S: Transport> ConnectionTask<S> {
     /// Lets the client see its last output and the end. When the member ends its service all are sent away at
     /// once, and nobody is waited for.
     async fn end(&mut self, reason: &CloseReason) {
-        let all_at_once = matches!(reason, CloseReason::Member | CloseReason::NotServing);
+        let all_at_once = matches!(
+            reason,
+            CloseReason::Member | CloseReason::NotServing | CloseReason::Restored
+        );
         if self.drain().await && !all_at_once {
             linger(&mut self.stream).await;
         }

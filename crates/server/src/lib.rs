@@ -8,6 +8,7 @@
 
 mod admin;
 mod audit;
+pub mod backup;
 mod calm;
 mod checkpointer;
 mod clock;

@@ -232,3 +232,27 @@ pub const ADMIN_BODY_BYTES: usize = 64 << 10;
 
 /// How long a member to which the leadership is handed over may take to lead.
 pub const TRANSFER_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a snapshot waits until what is applied is in the stored checkpoint.
+pub const BACKUP_CHECKPOINT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bytes of a snapshot that are read at a time to be sent away.
+pub const BACKUP_READ_BYTES: u64 = 256 << 10;
+
+/// Bytes of a snapshot that are collected before they are written to the file they are received in.
+pub const BACKUP_WRITE_BYTES: usize = 256 << 10;
+
+/// Bytes of one piece of a snapshot that is restored: one entry of the log, which others wait behind.
+pub const RESTORE_PIECE_BYTES: u64 = 256 << 10;
+
+/// Pieces of a snapshot that are on their way at a time.
+pub const RESTORE_WINDOW: usize = 8;
+
+/// How long a piece may be on its way before it is sent again.
+pub const RESTORE_ANSWER_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long a restore may make no progress before it is given up, and how long its last command may take.
+pub const RESTORE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long pieces of a snapshot may lie there without another one coming before the leader has them dropped: whoever
+/// sent them is gone.
+pub const RESTORE_IDLE: Duration = Duration::from_secs(120);

@@ -256,6 +256,7 @@ impl Connections for Nobody {
     fn over_quota(&mut self, _: &str) {}
     fn session_closed(&mut self, _: i64, _: bool) {}
     fn session_moved(&mut self, _: i64) {}
+    fn restored(&mut self, _: &Tree) {}
 }
 
 #[cfg(test)]

@@ -595,6 +595,7 @@ fn run_core(
     if tree.applied_index() > 0 {
         shared.set_last_checkpoint(tree.last_zxid());
     }
+    shared.backup.open(Arc::clone(&store), tree.applied_index());
     *shared.tree.write() = tree;
     let log = LogWriter::start(Arc::clone(&store), Arc::clone(shared))?;
     let checkpointer = Checkpointer::start(Arc::clone(&store), Arc::clone(shared))?;

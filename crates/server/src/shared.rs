@@ -12,6 +12,7 @@ use rustix::process::{Resource, getrlimit};
 use tokio::sync::{Semaphore, watch};
 
 use crate::audit::Audit;
+use crate::backup::Backup;
 use crate::clock::{Clock, Moment, wall_ms};
 use crate::config::ServerConfig;
 use crate::ensemble_view::EnsembleView;
@@ -86,6 +87,8 @@ pub struct Shared {
     pub quota_refusals: QuotaRefusals,
     /// The newest checkpoint: its zxid, and when it was taken, in seconds since 1970.
     last_checkpoint: Mutex<Option<(i64, i64)>>,
+    /// Snapshots and restores.
+    pub backup: Backup,
     /// Turns of the listings among the four-letter words.
     pub listings: Semaphore,
     /// The client port that was bound, 0 for none.
@@ -135,6 +138,7 @@ impl Shared {
             proposals: Proposals::default(),
             quota_refusals: QuotaRefusals::default(),
             last_checkpoint: Mutex::new(None),
+            backup: Backup::default(),
             listings: Semaphore::new(LISTINGS_MAX),
             bound_port: AtomicU16::new(0),
             bound_secure_port: AtomicU16::new(0),

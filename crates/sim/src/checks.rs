@@ -50,6 +50,8 @@ pub struct Counters {
     pub wipes: u64,
     /// Disks that stood still.
     pub hangs: u64,
+    /// Snapshots restored.
+    pub restores: u64,
 }
 
 impl Counters {
@@ -70,6 +72,7 @@ impl Counters {
         self.leaders += other.leaders;
         self.wipes += other.wipes;
         self.hangs += other.hangs;
+        self.restores += other.restores;
     }
 }
 
@@ -86,6 +89,10 @@ pub struct Checks {
     newest_zxid: i64,
     /// Changes of each znode, as the first member to apply them made them.
     changes: BTreeMap<String, Vec<(i64, ChangeKind)>>,
+    /// What znodes that a restore brought back show as the zxid of their last change, by the zxid of the restore.
+    shown: BTreeMap<(i64, String), i64>,
+    /// When restores were asked for.
+    restores: BTreeMap<u64, u64>,
     /// All of them, in the order of the log.
     log: Vec<(i64, String, ChangeKind)>,
     /// zxids of creates and deletes of children, by parent.
@@ -207,6 +214,90 @@ impl Checks {
                 }
             }
         }
+    }
+
+    /// A restore with this number is on its way.
+    pub fn restore_asked(&mut self, restore: u64) {
+        let call = self.instant();
+        self.restores.insert(restore, call);
+    }
+
+    /// The first member has put the state of a snapshot in force: what is expected starts from there.
+    pub fn restored(&mut self, tree: &Tree) {
+        self.counters.restores += 1;
+        let Some(restored) = tree.restored() else {
+            return self.fail("a state that says nothing of its restore".into());
+        };
+        let zxid = restored.zxid;
+        if zxid <= self.newest_zxid {
+            let newest = self.newest_zxid;
+            self.fail(format!("a restore took zxid {zxid:#x} behind {newest:#x}"));
+        }
+        let mut paths = paths_of(tree);
+        paths.extend(self.changes.keys().cloned());
+        for path in &paths {
+            self.became(path, zxid, tree);
+        }
+        self.registers_became(&paths, restored.id, tree);
+        self.ephemerals = tree
+            .sessions()
+            .map(|(session, _)| (session, tree.ephemerals(session).collect()))
+            .collect();
+        let guard = tree.get("/guard").and_then(|node| node.data());
+        let token = guard.and_then(|data| data.first_chunk::<8>());
+        self.token = token.map_or(0, |raw| i64::from_be_bytes(*raw));
+        self.sessions
+            .restored(|session| tree.session(session).is_some());
+    }
+
+    fn became(&mut self, path: &str, zxid: i64, tree: &Tree) {
+        let node = tree.get(path);
+        let kind = match node {
+            Some(node) => {
+                let shown = node.stat().mzxid;
+                if shown > zxid {
+                    self.fail(format!(
+                        "{path} came back with {shown:#x}, the restore has {zxid:#x}"
+                    ));
+                }
+                self.shown.insert((zxid, path.into()), shown);
+                ChangeKind::DataChanged
+            }
+            None => ChangeKind::Deleted,
+        };
+        let list = self.changes.entry(path.into()).or_default();
+        list.push((zxid, kind));
+        if path.starts_with("/p") {
+            let value = node.and_then(|node| wire::value_of(node.data()?));
+            match (value, node) {
+                (Some(value), Some(node)) => {
+                    let version = node.stat().version;
+                    self.private.insert(path.into(), (value, version));
+                }
+                _ => {
+                    self.private.remove(path);
+                }
+            }
+        }
+    }
+
+    /// At one moment between the call and now every register has become what the snapshot held.
+    fn registers_became(&mut self, paths: &BTreeSet<String>, restore: u64, tree: &Tree) {
+        let call = self.restores.get(&restore).copied().unwrap_or(0);
+        for path in paths {
+            let state = tree.get(path).map(|node| {
+                let value = node.data().and_then(wire::value_of);
+                (value.unwrap_or(0), node.stat().version)
+            });
+            let ret = self.instant();
+            self.record(path, call, Some(ret), Action::Become(state));
+        }
+    }
+
+    /// What a znode shows as the zxid of a change.
+    fn shown_as(&self, path: &str, zxid: i64) -> i64 {
+        let shown = self.shown.get(&(zxid, path.to_string()));
+        shown.copied().unwrap_or(zxid)
     }
 
     /// A member holds a state that it got as a snapshot.
@@ -415,7 +506,7 @@ impl Checks {
         self.counters.reads += 1;
         let made = self.change_at(path, at);
         let made = made.filter(|(_, kind)| *kind != ChangeKind::Deleted);
-        let made_zxid = made.map(|(zxid, _)| zxid);
+        let made_zxid = made.map(|(zxid, _)| self.shown_as(path, zxid));
         let seen_zxid = seen.map(|(_, zxid)| zxid);
         if seen_zxid != made_zxid {
             self.fail(format!(
@@ -490,7 +581,7 @@ impl Checks {
             let made = self.change_at(&path, i64::MAX);
             let made = made.filter(|(_, kind)| *kind != ChangeKind::Deleted);
             let found = tree.get(&path).map(|node| node.stat().mzxid);
-            if found != made.map(|(zxid, _)| zxid) {
+            if found != made.map(|(zxid, _)| self.shown_as(&path, zxid)) {
                 self.fail(format!(
                     "member {member}: {path} is as of {found:x?}, the log made it {made:x?}"
                 ));
@@ -500,6 +591,20 @@ impl Checks {
             self.fail(format!("member {member}: the running digest is wrong"));
         }
     }
+}
+
+/// Every path of a tree.
+fn paths_of(tree: &Tree) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    let mut open = vec![String::new()];
+    while let Some(path) = open.pop() {
+        if let Some(node) = tree.get(&path) {
+            open.extend(node.children().map(|name| format!("{path}/{name}")));
+        }
+        paths.insert(path);
+    }
+    paths.remove("");
+    paths
 }
 
 /// What a register operation was told, from the code of its reply.

@@ -126,6 +126,20 @@ impl Connections for Delivery<'_> {
         }
     }
 
+    fn restored(&mut self, tree: &Tree) {
+        if self.is_new {
+            // What commands of the same entry did before it is gone.
+            self.touched.clear();
+            self.closed.clear();
+            self.checks.restored(tree);
+        }
+        self.by_session.clear();
+        for (link, served) in &mut *self.connections {
+            served.connection.close(CloseReason::Restored);
+            self.woken.insert(*link);
+        }
+    }
+
     fn session_moved(&mut self, session: i64) {
         if let Some(link) = self.by_session.remove(&session) {
             self.close(link, CloseReason::SessionMoved);

@@ -127,6 +127,8 @@ pub enum Fault {
     },
     /// The administrator changes the membership.
     Reconfig,
+    /// A snapshot is taken, or the last one restored.
+    Restore,
     /// A member that is none any more loses its store.
     Clear {
         /// Who.
@@ -193,6 +195,7 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
         mix.full_disk,
         mix.reconfig,
         mix.hanging_disk,
+        mix.restore,
     ];
     let mut draw = rng.below(weights.iter().sum());
     let kind = weights.iter().position(|weight| {
@@ -256,6 +259,7 @@ fn draw_one(plan: &Plan, rng: &mut Rng) -> Option<Fault> {
         },
         13 => Fault::FullDisk { target, time },
         14 => Fault::Reconfig,
+        16 => Fault::Restore,
         _ => Fault::HangingDisk { target, time },
     };
     Some(fault)

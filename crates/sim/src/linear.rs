@@ -23,6 +23,8 @@ pub enum Action {
     Create(u32, Outcome),
     /// delete, if the version (-1: any) fits.
     Delete(i32, Outcome),
+    /// It becomes this, whatever it was: a snapshot is restored.
+    Become(State),
 }
 
 /// What the client was told about a write.
@@ -72,6 +74,7 @@ pub enum Verdict {
 fn step(state: State, action: Action) -> Option<State> {
     match action {
         Action::Read(seen) => (seen == state).then_some(state),
+        Action::Become(after) => Some(after),
         Action::Set(value, expected, outcome) => {
             let (verdict, after) = match state {
                 None => (Outcome::NoNode, state),
@@ -440,7 +443,7 @@ mod tests {
                     Action::Create(_, outcome)
                     | Action::Delete(_, outcome)
                     | Action::Set(_, _, outcome) => *outcome = told,
-                    Action::Read(_) => {}
+                    Action::Read(_) | Action::Become(_) => {}
                 }
                 state = step(state, action).expect("its own verdict");
                 let time = 1_000 + at * 10;
@@ -459,7 +462,7 @@ mod tests {
                 Action::Create(value, _) => Action::Create(value, outcome),
                 Action::Delete(expected, _) => Action::Delete(expected, outcome),
                 Action::Set(value, expected, _) => Action::Set(value, expected, outcome),
-                Action::Read(_) => return Outcome::Unknown,
+                Action::Read(_) | Action::Become(_) => return Outcome::Unknown,
             };
             if step(state, told).is_some() {
                 return outcome;

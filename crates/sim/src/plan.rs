@@ -71,6 +71,8 @@ pub struct FaultMix {
     pub hanging_disk: u64,
     /// A change of the membership.
     pub reconfig: u64,
+    /// A snapshot, or a restore.
+    pub restore: u64,
 }
 
 /// One simulation.
@@ -168,7 +170,11 @@ impl Plan {
             // Sometimes nothing but the weather is bad.
             let mix = match rng.percent(12) {
                 true => FaultMix::default(),
-                false => mix(&mut rng, members, spares),
+                false => FaultMix {
+                    // Of its own chance, so that the other seeds stay what they are.
+                    restore: if Rng::new(!seed).percent(30) { 6 } else { 0 },
+                    ..mix(&mut rng, members, spares)
+                },
             };
             (weather, mix)
         };
@@ -364,5 +370,6 @@ fn mix(rng: &mut Rng, members: u64, spares: u64) -> FaultMix {
         full_disk: some(1, 20),
         hanging_disk: some(3, 30),
         reconfig: if spares > 0 { some(4, 90) } else { 0 },
+        restore: 0,
     }
 }

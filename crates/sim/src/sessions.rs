@@ -148,6 +148,13 @@ impl SessionChecks {
         }
     }
 
+    /// Another state has taken the place of the one before: these are the sessions.
+    pub fn restored(&mut self, is_there: impl Fn(i64) -> bool) {
+        for (session, watched) in &mut self.sessions {
+            watched.ended = !is_there(*session);
+        }
+    }
+
     fn check_expiry(&self, session: i64, entry: (u64, u64), now: Micros) -> Result<(), String> {
         let Some(watched) = self.sessions.get(&session) else {
             return Ok(());

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use quenda_consensus::{HardState, LogBatch, LogEntry, Recovered};
-use quenda_tree::Table;
+use quenda_tree::{MapView, RowView, Table};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::StoreError;
@@ -202,6 +202,10 @@ impl Content {
             visit(*table, key, value)?;
         }
         Ok(())
+    }
+
+    pub(crate) fn view(&self) -> impl RowView + '_ {
+        MapView(&self.rows)
     }
 
     pub(crate) fn apply(&mut self, write: &Write) {

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::image::{ImageInfo, ImageReceiver};
 use crate::simulated::Images;
 use crate::space::Space;
-use crate::store::{Reopened, RowVisitor, Store};
+use crate::store::{Reopened, RowLook, RowVisitor, Store};
 
 /// What happens to a write that fails. The caller always sees the same error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +194,11 @@ impl Store for FaultyStore {
 
     fn scan(&self, visit: &mut RowVisitor<'_>) -> Result<(), StoreError> {
         self.state.lock().current.scan(visit)
+    }
+
+    fn view(&self, look: &mut RowLook<'_>) -> Result<(), StoreError> {
+        look(&self.state.lock().current.view());
+        Ok(())
     }
 
     fn reopen(&self) -> Result<Reopened, StoreError> {

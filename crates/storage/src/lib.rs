@@ -29,4 +29,4 @@ pub use image::{ImageInfo, ImageReceiver};
 pub use memory::MemoryStore;
 pub use rocks::{OpenOptions, RocksStore, StoreLook};
 pub use space::{Space, SpaceLevel};
-pub use store::{Reopened, RowVisitor, Store, load_tree};
+pub use store::{Reopened, RowLook, RowVisitor, Store, load_tree};

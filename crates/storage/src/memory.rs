@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::image::{ImageInfo, ImageReceiver};
 use crate::simulated::Images;
 use crate::space::Space;
-use crate::store::{Reopened, RowVisitor, Store};
+use crate::store::{Reopened, RowLook, RowVisitor, Store};
 
 /// A store that lives as long as the process. For tests and for measurements without a disk.
 pub struct MemoryStore {
@@ -60,6 +60,11 @@ impl Store for MemoryStore {
 
     fn scan(&self, visit: &mut RowVisitor<'_>) -> Result<(), StoreError> {
         self.content.lock().scan(visit)
+    }
+
+    fn view(&self, look: &mut RowLook<'_>) -> Result<(), StoreError> {
+        look(&self.content.lock().view());
+        Ok(())
     }
 
     fn reopen(&self) -> Result<Reopened, StoreError> {

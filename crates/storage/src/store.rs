@@ -2,7 +2,7 @@ use std::io;
 
 use bytes::Bytes;
 use quenda_consensus::{HardState, LogBatch, Recovered};
-use quenda_tree::{LoadError, Loader, Table, Tree};
+use quenda_tree::{LoadError, Loader, RowView, Table, Tree};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::StoreError;
@@ -69,6 +69,14 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Read`]; [`StoreError::Load`] from `visit`.
     fn scan(&self, visit: &mut RowVisitor<'_>) -> Result<(), StoreError>;
 
+    /// Shows the checkpoint as it is at this moment to `look`, which may take its time: reading and writing go
+    /// on meanwhile, and change nothing of what it sees.
+    ///
+    /// # Errors
+    /// [`StoreError::NeedsReopen`]. What `look` sees ends with an error of its own when the store is to be
+    /// opened again, or to take over an image.
+    fn view(&self, look: &mut RowLook<'_>) -> Result<(), StoreError>;
+
     /// Closes and opens the store again after a failed write, and checks that nothing durable is lost.
     /// It may be tried again when it fails, except after [`StoreError::LostEntries`].
     ///
@@ -133,6 +141,9 @@ pub trait Store: Send + Sync {
 
 /// Takes one row of a checkpoint: table, key, value.
 pub type RowVisitor<'v> = dyn FnMut(Table, &[u8], &[u8]) -> Result<(), LoadError> + 'v;
+
+/// Looks at the rows of a checkpoint.
+pub type RowLook<'l> = dyn FnMut(&dyn RowView) + 'l;
 
 /// The tree of the stored checkpoint; the empty tree if none was ever written.
 ///

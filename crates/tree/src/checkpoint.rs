@@ -56,6 +56,12 @@ impl Dirty {
         self.listed.push(id);
     }
 
+    /// Rows that another tree had removed since the last checkpoint.
+    pub(crate) fn take_removed(&mut self, other: &mut Dirty) {
+        self.bytes += other.bytes;
+        self.removed.append(&mut other.removed);
+    }
+
     pub(crate) fn remove(&mut self, node: &Node) {
         let mut key = Vec::with_capacity(4 + node.name().len());
         row::put_node_key(&mut key, node.parent, node.name());
@@ -68,7 +74,7 @@ impl Tree {
     /// Approximate number of bytes that [`Tree::write_checkpoint`] would write.
     pub fn dirty_bytes(&self) -> usize {
         let small = self.sessions.changed.len() + self.acls.pending();
-        self.dirty.bytes + small * (ROW_OVERHEAD + 32)
+        self.dirty.bytes + self.pieces.unwritten() + small * (ROW_OVERHEAD + 32)
     }
 
     /// Writes the rows that changed since the last call (or since the tree was made or loaded).
@@ -76,6 +82,7 @@ impl Tree {
         self.write_changed_acls(sink);
         self.write_changed_sessions(sink);
         self.write_changed_nodes(sink);
+        self.pieces.write_changed(sink);
         self.write_state(sink);
         self.dirty.bytes = 0;
     }
@@ -127,6 +134,7 @@ impl Tree {
         for id in self.nodes.ids() {
             writer.node(id, self.nodes.get(id), sink);
         }
+        self.pieces.write_from(0, sink);
         self.write_state(sink);
     }
 
@@ -148,6 +156,11 @@ impl Tree {
         let mut value = Vec::new();
         row::put_state(&mut value, &self.state());
         sink.put(Table::Meta, STATE_KEY, &value);
+        if let Some(restored) = &self.restored {
+            value.clear();
+            row::put_restored(&mut value, restored);
+            sink.put(Table::Meta, row::RESTORED_KEY, &value);
+        }
     }
 
     pub(crate) fn state(&self) -> State {

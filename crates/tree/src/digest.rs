@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::ensemble::Ensemble;
 use crate::node::Node;
+use crate::restore::Restored;
 use crate::session::Session;
 
 /// Hash of what a znode holds. Kept with the znode, so that a change of its metadata alone need not look
@@ -49,7 +50,8 @@ pub(crate) fn of_session(id: i64, session: &Session) -> u64 {
     parts[..8].copy_from_slice(&id.to_le_bytes());
     parts[8..16].copy_from_slice(&session.generation.to_le_bytes());
     parts[16..].copy_from_slice(&session.timeout_ms.to_le_bytes());
-    xxh3_64_with_seed(&parts, 2)
+    let seed = if session.imported { 7 } else { 2 };
+    xxh3_64_with_seed(&parts, seed)
 }
 
 /// What the newest session of a member adds to the digest.
@@ -60,4 +62,21 @@ pub(crate) fn of_newest_session(id: i64) -> u64 {
 /// What the configuration adds to the digest.
 pub(crate) fn of_ensemble(ensemble: &Ensemble) -> u64 {
     xxh3_64_with_seed(ensemble.text().as_bytes(), 4)
+}
+
+/// What a piece of a snapshot that is to be restored adds to the digest.
+pub(crate) fn of_piece(restore: u64, number: u32, bytes: &[u8]) -> u64 {
+    let mut parts = [0; 20];
+    parts[..8].copy_from_slice(&restore.to_le_bytes());
+    parts[8..16].copy_from_slice(&xxh3_64(bytes).to_le_bytes());
+    parts[16..].copy_from_slice(&number.to_le_bytes());
+    xxh3_64_with_seed(&parts, 5)
+}
+
+/// What the last restore adds to the digest.
+pub(crate) fn of_restored(restored: &Restored) -> u64 {
+    let mut parts = [0; 16];
+    parts[..8].copy_from_slice(&restored.id.to_le_bytes());
+    parts[8..].copy_from_slice(&restored.zxid.to_le_bytes());
+    xxh3_64_with_seed(&parts, 6)
 }

@@ -21,3 +21,10 @@ pub const QUOTA_TEXT_MAX: usize = 512;
 
 /// Most bytes of paths that one look for expired znodes collects; the rest waits for the next look.
 pub const REAP_BYTES_MAX: usize = 4 << 20;
+
+/// Most bytes of a snapshot that can be restored. While it is, all of it is in memory, beside the old tree and
+/// the new one. A piece beyond it gets `SystemError`.
+pub const RESTORE_BYTES_MAX: u64 = 1 << 30;
+
+/// Most bytes of one piece of such a snapshot. A longer one gets `BadArguments`.
+pub const RESTORE_PIECE_MAX: usize = 512 << 10;

@@ -6,6 +6,7 @@ use crate::digest;
 use crate::index::Index;
 use crate::node::{NIL, NodeId, Owner, ROOT, flags};
 use crate::reap::ReapQueue;
+use crate::restore::{LoadedPieces, Pieces, Restored};
 use crate::row::{self, State};
 use crate::session::{Sessions, table_seed};
 use crate::slab::SlabLoader;
@@ -31,6 +32,9 @@ pub enum LoadError {
     /// A row names another that is not there.
     #[error("znode {0} refers to {1}, which is missing")]
     Dangling(u32, &'static str),
+    /// Pieces of a snapshot that is to be restored are missing, or of two of them.
+    #[error("the pieces of a snapshot that is to be restored do not fit together")]
+    Pieces,
     /// Rows are missing or left over.
     #[error("the checkpoint holds {found} {what}, its state row says {expected}")]
     Count {
@@ -58,6 +62,8 @@ pub struct Loader {
     acls: AclLoader,
     sessions: Sessions,
     state: Option<State>,
+    restored: Option<Restored>,
+    pieces: LoadedPieces,
 }
 
 impl Default for Loader {
@@ -74,6 +80,8 @@ impl Loader {
             acls: AclLoader::new(),
             sessions: Sessions::default(),
             state: None,
+            restored: None,
+            pieces: LoadedPieces::new(),
         }
     }
 
@@ -96,6 +104,15 @@ impl Loader {
                     return Err(LoadError::Row(table, hex(key)));
                 }
                 self.sessions.by_id.insert(id, session).is_none()
+            }
+            Table::Meta if key == row::RESTORED_KEY => {
+                let restored = row::read_restored(value).map_err(bad)?;
+                self.restored.replace(restored).is_none()
+            }
+            Table::Meta if key.starts_with(row::PIECE_KEY) => {
+                let (number, restore, bytes) = row::read_piece(key, value).map_err(bad)?;
+                let piece = (restore, bytes.into());
+                self.pieces.insert(number, piece).is_none()
             }
             Table::Meta => {
                 let format = row::read_format(value).map_err(bad)?;
@@ -179,6 +196,8 @@ impl Loader {
                 index: state.applied_index,
                 term: state.applied_term,
             },
+            restored: self.restored,
+            pieces: Pieces::load(self.pieces).ok_or(LoadError::Pieces)?,
             dirty: Dirty::default(),
         };
         tree.sessions.newest = state.newest_sessions.clone().unwrap_or_default();

@@ -117,6 +117,30 @@ impl Tree {
         if self.nodes.get(id).name() != STATS.as_bytes() {
             return;
         }
+        let text = self.totals_of(prefix).to_string();
+        self.replace_silently(tx, id, path, text.as_bytes());
+    }
+
+    /// Counts the totals of all quotas anew, as far as they are kept.
+    pub(crate) fn recount_quotas(&mut self) {
+        let mut kept = Vec::new();
+        self.walk_below(QUOTA, QUOTA_PATH, |tree, id, path| {
+            let parent = tree.nodes.get(id).parent;
+            let is_stats = tree.nodes.get(id).name() == STATS.as_bytes();
+            // The root has none.
+            if is_stats && parent != QUOTA && tree.child(parent, LIMITS.as_bytes()).is_some() {
+                kept.push((id, path.to_string()));
+            }
+        });
+        for (id, path) in kept {
+            let end = path.len() - STATS.len() - 1;
+            let text = self.totals_of(&path[QUOTA_PATH.len()..end]).to_string();
+            self.replace_data(id, &path, Some(text.as_bytes()), |_| {});
+        }
+    }
+
+    /// Znodes and bytes of a subtree as the text says them.
+    fn totals_of(&self, prefix: &str) -> QuotaText<'static> {
         let (count, bytes) = match self.lookup(prefix) {
             None => (0, 0),
             Some(top) => {
@@ -124,12 +148,11 @@ impl Tree {
                 (i64::from(top.subtree_nodes), top.subtree_bytes as i64)
             }
         };
-        let text = QuotaText {
+        QuotaText {
             count: Some(count),
             bytes: Some(bytes),
             ..QuotaText::default()
-        };
-        self.replace_silently(tx, id, path, text.to_string().as_bytes());
+        }
     }
 
     /// Replaces data without a new version, time or watch event.

@@ -4,6 +4,7 @@
 use crate::acl::{AclEntry, AclId};
 use crate::ensemble::Ensemble;
 use crate::node::{Node, NodeId, flags};
+use crate::restore::Restored;
 use crate::session::{Cluster, NewestSessions, Session};
 
 /// Version of the layout of all rows that are written.
@@ -19,6 +20,14 @@ pub(crate) const NODE_FIXED: usize = 4 + NODE_HEAD;
 const NODE_HEAD: usize = 4 + 1 + 4 + 5 * 8 + 3 * 4 + 8 + 8;
 
 const NULL_DATA: u8 = 1;
+
+/// Behind the fields of a session that came from a ZooKeeper.
+const IMPORTED: u8 = 1;
+
+/// Key of the row of the last restore, if there was one.
+pub(crate) const RESTORED_KEY: &[u8] = b"restored";
+/// Begin of the keys of the pieces of a snapshot that is to be restored; their numbers follow.
+pub(crate) const PIECE_KEY: &[u8] = b"restore/";
 
 /// Bytes that are not a row of this layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +107,9 @@ pub(crate) fn read_node(key: &[u8], value: &[u8]) -> Result<(NodeId, Node), BadR
 pub(crate) fn put_session(out: &mut Vec<u8>, session: &Session) {
     out.extend_from_slice(&session.timeout_ms.to_be_bytes());
     out.extend_from_slice(&session.generation.to_be_bytes());
+    if session.imported {
+        out.push(IMPORTED);
+    }
 }
 
 pub(crate) fn read_session(key: &[u8], value: &[u8]) -> Result<(i64, Session), BadRow> {
@@ -105,8 +117,12 @@ pub(crate) fn read_session(key: &[u8], value: &[u8]) -> Result<(i64, Session), B
     let id = key.i64()?;
     key.end()?;
     let mut row = Cursor(value);
-    let session = Session::new(row.i32()?, row.i64()? as u64);
-    row.end()?;
+    let mut session = Session::new(row.i32()?, row.i64()? as u64);
+    session.imported = match row.0 {
+        [] => false,
+        [IMPORTED] => true,
+        _ => return Err(BadRow),
+    };
     Ok((id, session))
 }
 
@@ -164,6 +180,39 @@ pub(crate) fn put_state(out: &mut Vec<u8>, state: &State) {
     for id in newest {
         out.extend_from_slice(&id.to_be_bytes());
     }
+}
+
+pub(crate) fn piece_key(number: u32) -> Vec<u8> {
+    [PIECE_KEY, &number.to_be_bytes()].concat()
+}
+
+pub(crate) fn put_piece(out: &mut Vec<u8>, restore: u64, bytes: &[u8]) {
+    out.extend_from_slice(&restore.to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Number, restore and bytes of a piece.
+pub(crate) fn read_piece<'a>(key: &[u8], value: &'a [u8]) -> Result<(u32, u64, &'a [u8]), BadRow> {
+    let mut key = Cursor(key.strip_prefix(PIECE_KEY).ok_or(BadRow)?);
+    let number = key.u32()?;
+    key.end()?;
+    let mut row = Cursor(value);
+    Ok((number, row.i64()? as u64, row.0))
+}
+
+pub(crate) fn put_restored(out: &mut Vec<u8>, restored: &Restored) {
+    out.extend_from_slice(&restored.id.to_be_bytes());
+    out.extend_from_slice(&restored.zxid.to_be_bytes());
+}
+
+pub(crate) fn read_restored(value: &[u8]) -> Result<Restored, BadRow> {
+    let mut row = Cursor(value);
+    let restored = Restored {
+        id: row.i64()? as u64,
+        zxid: row.i64()?,
+    };
+    row.end()?;
+    Ok(restored)
 }
 
 fn put_text(out: &mut Vec<u8>, text: &str) {

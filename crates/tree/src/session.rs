@@ -15,6 +15,8 @@ pub struct Session {
     pub timeout_ms: i32,
     /// Counts the connections that the session has had; requests of an earlier one are refused.
     pub generation: u64,
+    /// Came from a ZooKeeper, whose password for it is taken as well.
+    pub(crate) imported: bool,
     pub(crate) ephemerals: BTreeSet<NodeId>,
     /// Length of their paths together.
     pub(crate) path_bytes: usize,
@@ -25,6 +27,7 @@ impl Session {
         Session {
             timeout_ms,
             generation,
+            imported: false,
             ephemerals: BTreeSet::new(),
             path_bytes: 0,
         }
@@ -132,6 +135,21 @@ pub(crate) fn is_password(
         .is_ok()
 }
 
+/// The password that ZooKeeper gives a session: what Java's `Random` yields from its id. Everybody who knows
+/// the id can compute it.
+pub(crate) fn zookeeper_password(session: i64) -> [u8; PASSWORD_LEN] {
+    const SECRET: u64 = 0xB341_5C00;
+    const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+    const MASK: u64 = (1 << 48) - 1;
+    let mut state = (session as u64 ^ SECRET ^ MULTIPLIER) & MASK;
+    let mut password = [0; PASSWORD_LEN];
+    for part in password.chunks_exact_mut(4) {
+        state = state.wrapping_mul(MULTIPLIER).wrapping_add(0xB) & MASK;
+        part.copy_from_slice(&((state >> 16) as u32).to_le_bytes());
+    }
+    password
+}
+
 /// Seed of the hash tables, unknown to clients.
 pub(crate) fn table_seed(secret: &[u8; 32]) -> u64 {
     let full = mac(secret, b"table seed", 0).finalize().into_bytes();
@@ -143,6 +161,14 @@ pub(crate) fn table_seed(secret: &[u8; 32]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As a ZooKeeper gave it.
+    #[test]
+    fn the_password_of_a_zookeeper() {
+        let password = zookeeper_password(0x0100_0029_2946_0000);
+        let expected = 0x5884_e071_059b_3451_f64a_49bd_5637_f875_u128;
+        assert_eq!(password, expected.to_be_bytes());
+    }
 
     #[test]
     fn only_the_right_password_of_the_right_session_is_taken() {

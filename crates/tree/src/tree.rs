@@ -11,6 +11,7 @@ use crate::limits::EPHEMERAL_PATHS_MAX;
 use crate::node::{NIL, Node, NodeId, OldData, Owner, ROOT, flags};
 use crate::read::Counts;
 use crate::reap::ReapQueue;
+use crate::restore::{Pieces, Restored};
 use crate::session::{Cluster, Sessions};
 use crate::slab::Slab;
 use crate::zxid::Zxids;
@@ -29,6 +30,8 @@ pub struct Tree {
     pub(crate) cluster: Option<Cluster>,
     pub(crate) ensemble: Option<Ensemble>,
     pub(crate) applied: Position,
+    pub(crate) restored: Option<Restored>,
+    pub(crate) pieces: Pieces,
     pub(crate) dirty: Dirty,
 }
 
@@ -75,6 +78,8 @@ impl Tree {
             cluster: None,
             ensemble: None,
             applied: Position::default(),
+            restored: None,
+            pieces: Pieces::default(),
             dirty: Dirty::default(),
         };
         tree.build_in();
@@ -366,34 +371,46 @@ impl Tree {
             .map(|(id, session)| digest::of_session(id, session));
         let newest = self.sessions.newest.ids().map(digest::of_newest_session);
         let ensemble = self.ensemble().map(digest::of_ensemble);
+        let restored = self.restored.as_ref().map(digest::of_restored);
         sessions
             .chain(newest)
             .chain(ensemble)
-            .fold(0, u64::wrapping_add)
+            .chain(restored)
+            .fold(self.pieces.digest(), u64::wrapping_add)
     }
 
     /// Visits every znode with its path, parents first.
     pub(crate) fn walk(&self, mut visit: impl FnMut(NodeId, &str)) {
-        let mut path = String::new();
-        let mut id = ROOT;
         visit(ROOT, "/");
+        self.walk_below(ROOT, "", |_, id, path| visit(id, path));
+    }
+
+    /// Visits every znode below one, whose path is given (empty for the root's).
+    pub(crate) fn walk_below(
+        &self,
+        top: NodeId,
+        top_path: &str,
+        mut visit: impl FnMut(&Tree, NodeId, &str),
+    ) {
+        let mut path = top_path.to_string();
+        let mut id = top;
         loop {
             let node = self.nodes.get(id);
             let next = match node.first_child {
-                NIL => self.next_in_walk(id, &mut path),
+                NIL => self.next_in_walk(top, id, &mut path),
                 child => Some(child),
             };
             let Some(next) = next else { return };
             id = next;
             path.push('/');
             path.push_str(self.nodes.get(id).name_text());
-            visit(id, &path);
+            visit(self, id, &path);
         }
     }
 
     /// The next sibling, or that of the closest ancestor that has one; cuts the path back to its parent.
-    fn next_in_walk(&self, mut id: NodeId, path: &mut String) -> Option<NodeId> {
-        while id != ROOT {
+    fn next_in_walk(&self, top: NodeId, mut id: NodeId, path: &mut String) -> Option<NodeId> {
+        while id != top {
             let node = self.nodes.get(id);
             path.truncate(path.len() - node.name().len() - 1);
             if node.next != NIL {

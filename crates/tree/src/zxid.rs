@@ -46,6 +46,13 @@ impl Zxids {
         self.go_to(term, epoch + LEAP_EPOCHS, 0)
     }
 
+    /// The first transaction of an epoch behind all zxids, also behind `other`, which came from elsewhere.
+    pub(crate) fn next_behind(&mut self, other: i64, term: u64) -> i64 {
+        self.last = self.last.max(other);
+        self.begin_epoch(term);
+        self.next(term)
+    }
+
     fn go_to(&mut self, term: u64, epoch: u64, counter: u64) -> i64 {
         self.offset = epoch.wrapping_sub(term);
         self.last = (epoch << 32 | counter) as i64;
@@ -96,6 +103,16 @@ mod tests {
         assert_eq!(zxids.next(6), 0x1_0006_0000_0001);
         assert_eq!(zxids.next(7), 0x1_0007_0000_0001);
         assert_eq!(zxids.leap(7), 0x2_0008_0000_0000);
+    }
+
+    #[test]
+    fn what_comes_from_elsewhere_is_left_behind() {
+        let mut zxids = Zxids::default();
+        zxids.next(3);
+        assert_eq!(zxids.next_behind(0x9_0000_0007, 3), 0xA_0000_0001);
+        assert_eq!(zxids.next(3), 0xA_0000_0002);
+        assert_eq!(zxids.next_behind(5, 3), 0xB_0000_0001);
+        assert_eq!(zxids.next(4), 0xC_0000_0001);
     }
 
     #[test]

@@ -10,7 +10,6 @@ use crate::limits::{
     ELECTION_ATTEMPTS, ELECTION_DELAY_TICKS, ELECTION_SPACING_TICKS, LEADER_SILENT_MS,
     LEADERLESS_MS,
 };
-use crate::session_tracker::SessionTracker;
 use crate::view::{Turn, View};
 use crate::work::Founding;
 
@@ -126,10 +125,7 @@ impl Member {
         self.leading_since = Some(status.term);
         self.took_over_ms = self.now_ms;
         self.reporter.clear();
-        self.tracker = SessionTracker::default();
-        for (session, state) in tree.sessions() {
-            self.track(session, state);
-        }
+        self.track_all(tree);
         let grows = tree.ensemble().is_none() && !self.founding.config.is_empty();
         if tree.cluster().is_none() || grows {
             let Founding {

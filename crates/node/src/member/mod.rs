@@ -279,7 +279,16 @@ impl Member {
                 }
             }
             SessionEffect::Closed { session } => self.tracker.close(session),
+            SessionEffect::Restored => self.track_all(tree),
             SessionEffect::None | SessionEffect::Refused => {}
+        }
+    }
+
+    /// Every session gets its full timeout.
+    fn track_all(&mut self, tree: &Tree) {
+        self.tracker = SessionTracker::default();
+        for (session, state) in tree.sessions() {
+            self.track(session, state);
         }
     }
 

@@ -127,6 +127,7 @@ pub struct Record {
     pub answers: Vec<Answer>,
     pub closed: Vec<(i64, bool)>,
     pub moved: Vec<i64>,
+    pub restored: Vec<i64>,
     pub changes: usize,
     pub over_quota: Vec<String>,
 }
@@ -154,6 +155,10 @@ impl Connections for Record {
 
     fn session_moved(&mut self, session: i64) {
         self.moved.push(session);
+    }
+
+    fn restored(&mut self, tree: &Tree) {
+        self.restored.push(tree.last_zxid());
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quenda_frontend::{CloseReason, ConnectionId};
 use quenda_node::{Connections, Settled};
 use quenda_tree::{Applied, Changes, SessionEffect, Tree};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::clock::Moment;
 use crate::registry::Handle;
@@ -65,7 +65,13 @@ impl Connections for Delivery<'_> {
             SessionEffect::Opened { session } | SessionEffect::Resumed { session, .. } => {
                 self.take_over(session, connection);
             }
-            SessionEffect::None | SessionEffect::Refused | SessionEffect::Closed { .. } => {}
+            SessionEffect::None
+            | SessionEffect::Refused
+            | SessionEffect::Restored
+            | SessionEffect::Closed { .. } => {}
+        }
+        if self.shared.backup.complete(connection, applied) {
+            return;
         }
         // The client may have left meanwhile: its write counts all the same.
         if let Some(handle) = self.shared.registry.get(connection) {
@@ -98,6 +104,20 @@ impl Connections for Delivery<'_> {
 
     fn session_moved(&mut self, session: i64) {
         self.end(session, CloseReason::SessionMoved);
+    }
+
+    fn restored(&mut self, tree: &Tree) {
+        let counts = tree.counts();
+        warn!(
+            znodes = counts.znodes,
+            sessions = counts.sessions,
+            zxid = format!("{:#x}", tree.last_zxid()),
+            "a snapshot was restored: clients are disconnected"
+        );
+        for handle in self.shared.registry.all() {
+            handle.connection.lock().close(CloseReason::Restored);
+            self.mark(handle);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use quenda_frontend::{CloseReason, ServiceMode};
 use quenda_node::limits::TICK_MS;
 use quenda_node::{PeerState, Service};
-use quenda_tree::command::Command;
+use quenda_tree::command::{Command, Origin};
 use tracing::{error, info, warn};
 
 use super::Core;
@@ -13,7 +13,7 @@ use crate::clock::wall_ms;
 use crate::config::ServerConfig;
 use crate::limits::{
     CHECKPOINT_BYTES, CHECKPOINT_INTERVAL, CHECKPOINT_LOG_BYTES, DISK_INTERVAL, IMAGE_INTERVAL,
-    LEADERLESS_REPORT, READ_ONLY_DELAY,
+    LEADERLESS_REPORT, READ_ONLY_DELAY, RESTORE_IDLE,
 };
 
 /// When something is to be done next.
@@ -23,6 +23,8 @@ pub(super) struct Due {
     pub(super) disk: Instant,
     pub(super) reap: Instant,
     pub(super) images: Instant,
+    /// Pieces of a snapshot that is to be restored, and since when there are that many.
+    pieces: Option<((u64, u32), Instant)>,
     /// The next attempt to install a snapshot.
     pub(super) install: Instant,
     /// Since when there is no quorum, while there is none.
@@ -39,6 +41,7 @@ impl Due {
             disk: now,
             reap: now + Duration::from_millis(config.container_check_interval_ms),
             images: now + IMAGE_INTERVAL,
+            pieces: None,
             install: now,
             leaderless: Some(now),
             leaderless_told: false,
@@ -84,6 +87,7 @@ impl Core {
         if now >= self.due.images {
             self.due.images = now + IMAGE_INTERVAL;
             self.drop_images();
+            self.drop_stale_pieces(now);
         }
     }
 
@@ -211,6 +215,28 @@ impl Core {
         }
     }
 
+    /// Pieces of a snapshot whose sender is gone cost memory on every member.
+    fn drop_stale_pieces(&mut self, now: Instant) {
+        let pieces = self.shared.tree.read().restore_pieces();
+        let Some((restore, count)) = pieces else {
+            self.due.pieces = None;
+            return;
+        };
+        let seen = self
+            .due
+            .pieces
+            .filter(|(known, _)| *known == (restore, count));
+        let (_, since) = *self
+            .due
+            .pieces
+            .insert(seen.unwrap_or(((restore, count), now)));
+        if now >= since + RESTORE_IDLE {
+            let origin = Origin::default();
+            self.member
+                .submit_command(&Command::DropPieces { origin, restore });
+        }
+    }
+
     /// Images cost disk while the store changes beside them.
     fn drop_images(&mut self) {
         if !self.member.serves_snapshots() {
@@ -238,7 +264,8 @@ impl Core {
         let log_max = self.window_left.max(self.log_retained) + CHECKPOINT_LOG_BYTES;
         let early = (dirty >= CHECKPOINT_BYTES || status.window_bytes >= log_max)
             && !self.shared.is_checkpoint_lost();
-        let due = behind && (early || now >= self.due.checkpoint);
+        let wanted = self.shared.backup.takes_checkpoint();
+        let due = behind && (early || wanted || now >= self.due.checkpoint);
         if due {
             self.checkpoint();
         }

@@ -54,6 +54,7 @@ impl Core {
     fn abandon(&mut self, era: u64) {
         let tree = self.shared.tree.write();
         self.shared.set_era(era);
+        self.shared.backup.abandon();
         let mut closed = 0;
         for handle in self.shared.registry.all() {
             let mut connection = handle.connection.lock();
@@ -193,6 +194,7 @@ impl Core {
         }
         let tree = RwLockWriteGuard::downgrade(tree);
         self.checkpointed = tree.applied_index();
+        self.shared.backup.checkpointed(self.checkpointed);
         let now_ms = self.shared.clock.now_ms();
         self.member.installed(image.index, *number, &tree, now_ms);
         self.neighbours.follow(&tree);

@@ -11,8 +11,8 @@ use quenda_proto::mode::CreateMode;
 use quenda_proto::records::{GetDataRequest, GetDataResponse, SetDataRequest};
 use quenda_proto::{ErrorCode, Op};
 use quenda_storage::{
-    Checkpoint, Fault, FaultyStore, ImageInfo, ImageReceiver, MemoryStore, Reopened, RowVisitor,
-    Space,
+    Checkpoint, Fault, FaultyStore, ImageInfo, ImageReceiver, MemoryStore, Reopened, RowLook,
+    RowVisitor, Space,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -331,6 +331,10 @@ impl Store for Troubled {
 
     fn scan(&self, visit: &mut RowVisitor<'_>) -> Result<(), StoreError> {
         self.disk.scan(visit)
+    }
+
+    fn view(&self, look: &mut RowLook<'_>) -> Result<(), StoreError> {
+        self.disk.view(look)
     }
 
     fn reopen(&self) -> Result<Reopened, StoreError> {

@@ -66,6 +66,10 @@ impl Client {
         self.password = password;
         self.timeout_ms = timeout_ms;
         self.phase = Phase::Live;
+        if checks.counters.restores != self.restores {
+            self.restores = checks.counters.restores;
+            self.forget_work();
+        }
         let mut out = BytesMut::new();
         if is_new {
             self.life += 1;

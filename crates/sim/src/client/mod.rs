@@ -196,6 +196,8 @@ pub struct Client {
     lock: Option<(String, i64)>,
     holds: bool,
     ephemeral: bool,
+    /// Restores that it knows of.
+    restores: u64,
     closing: bool,
     /// Looks at which nothing more is begun.
     pub stopped: bool,
@@ -239,6 +241,7 @@ impl Client {
             lock: None,
             holds: false,
             ephemeral: false,
+            restores: 0,
             closing: false,
             stopped: false,
             awake: false,
@@ -382,6 +385,14 @@ impl Client {
         self.watches.clear();
         self.recursive = None;
         self.resyncing = false;
+    }
+
+    /// What it had may be gone: a snapshot was restored meanwhile.
+    fn forget_work(&mut self) {
+        self.versions.clear();
+        self.lock = None;
+        self.holds = false;
+        self.ephemeral = false;
     }
 
     fn forget_session(&mut self) {

@@ -137,6 +137,15 @@ impl Host {
         self.drive(cx);
     }
 
+    /// Commands of the machine itself.
+    pub fn submit(&mut self, commands: BytesMut, cx: &mut Cx) {
+        if let Some(process) = self.process_mut() {
+            let era = process.member.era();
+            process.inbox.push_back(Inbound::Commands(era, commands));
+        }
+        self.plan_core(cx);
+    }
+
     /// A client's connection is opened; false if nobody takes it.
     pub fn accept(&mut self, link: u64, client: usize, cx: &mut Cx) -> bool {
         let now_ms = self.clock.monotonic_ms(cx.schedule.now());

@@ -2,6 +2,7 @@
 
 mod events;
 mod links;
+mod restores;
 mod troubles;
 mod verdict;
 
@@ -76,6 +77,10 @@ pub struct Sim {
     healed: bool,
     /// Number of leaders before the one that is to be met, and for how long.
     ambush: Option<(u64, Micros)>,
+    /// A snapshot that may be restored.
+    snapshot: Option<Vec<u8>>,
+    /// Restores that were asked for.
+    restores: u64,
 }
 
 /// Runs a seed.
@@ -132,6 +137,8 @@ impl Sim {
                 .collect(),
             healed: false,
             ambush: None,
+            snapshot: None,
+            restores: 0,
             cx: Cx {
                 schedule: Schedule::default(),
                 checks,

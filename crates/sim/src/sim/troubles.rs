@@ -189,6 +189,7 @@ impl Sim {
                 }
             }
             Fault::Reconfig => self.reconfigure(),
+            Fault::Restore => self.save_or_restore(),
             Fault::Clear { member } => self.clear(member),
         }
     }
@@ -417,6 +418,7 @@ impl Sim {
             | Fault::Flaps { .. }
             | Fault::Ambush { .. }
             | Fault::Clear { .. }
+            | Fault::Restore
             | Fault::Reconfig => {}
         }
     }

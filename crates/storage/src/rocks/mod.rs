@@ -10,14 +10,15 @@ mod options;
 mod owner;
 mod place;
 mod read;
+mod view;
 mod wal;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use quenda_consensus::{HardState, LogBatch, Recovered};
 use quenda_tree::Table;
 use rocksdb::{DB, WriteBatch};
@@ -31,12 +32,13 @@ use crate::error::{OpenError, StoreError};
 use crate::format::{self, CheckpointRow, Progress};
 use crate::image::{ImageInfo, ImageReceiver, refused};
 use crate::space::Space;
-use crate::store::{Reopened, RowVisitor, Store};
+use crate::store::{Reopened, RowLook, RowVisitor, Store};
 use images::{Images, Linked};
 use incoming::Incoming;
 use open::Missing;
 use options::{LOG, RAFT_META};
 use place::Place;
+use view::DbView;
 
 /// A member's store on disk. Clones are handles to the same store.
 #[derive(Clone)]
@@ -52,6 +54,8 @@ struct Shared {
     log: Mutex<LogState>,
     checkpoint: Mutex<CheckpointState>,
     failed: AtomicBool,
+    /// How many wait for `db` to change it: who looks at it for long is to let go.
+    awaited: AtomicUsize,
     images: Images,
     incoming: Incoming,
 }
@@ -101,6 +105,7 @@ impl RocksStore {
             log: Mutex::new(log),
             checkpoint: Mutex::new(checkpoint),
             failed: AtomicBool::new(false),
+            awaited: AtomicUsize::new(0),
         };
         let store = RocksStore {
             shared: Arc::new(shared),
@@ -121,6 +126,14 @@ impl RocksStore {
             return Err(StoreError::NeedsReopen);
         }
         Ok(db)
+    }
+
+    /// The database, to be changed; those who look at it for long let go.
+    fn exclusive(&self) -> RwLockWriteGuard<'_, Option<DB>> {
+        self.shared.awaited.fetch_add(1, Ordering::Relaxed);
+        let db = self.shared.db.write();
+        self.shared.awaited.fetch_sub(1, Ordering::Relaxed);
+        db
     }
 
     fn write_failed(&self, error: &rocksdb::Error) -> StoreError {
@@ -237,8 +250,18 @@ impl Store for RocksStore {
         read::scan(&*self.db()?, visit, &self.shared.options)
     }
 
+    fn view(&self, look: &mut RowLook<'_>) -> Result<(), StoreError> {
+        let db = self.writable()?;
+        // No checkpoint is half in what is seen: see `options::database`.
+        let state = self.shared.checkpoint.lock();
+        let view = DbView::new(&db, &self.shared.awaited);
+        drop(state);
+        look(&view);
+        Ok(())
+    }
+
     fn reopen(&self) -> Result<Reopened, StoreError> {
-        let mut db = self.shared.db.write();
+        let mut db = self.exclusive();
         let mut log = self.shared.log.lock();
         let mut checkpoint = self.shared.checkpoint.lock();
         if db.is_some() {
@@ -306,7 +329,7 @@ impl Store for RocksStore {
         hard_state: HardState,
     ) -> Result<(), StoreError> {
         // Everybody waits, and what was open before is closed: see `Shared::db`.
-        let mut db = self.shared.db.write();
+        let mut db = self.exclusive();
         let mut log = self.shared.log.lock();
         let mut checkpoint = self.shared.checkpoint.lock();
         let mut incoming = self.shared.incoming.lock();

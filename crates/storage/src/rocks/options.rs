@@ -64,7 +64,8 @@ pub(super) fn database(
         options.set_wal_dir(directory);
     }
     // An append must not wait while a checkpoint fills memtables. What this gives up (one view over
-    // several writes for readers) is not used: rows are read only while nothing is written.
+    // several writes for readers) is not used: rows are read while nothing is written, or from a view that
+    // was taken while no checkpoint was.
     options.set_unordered_write(true);
     options.set_db_write_buffer_size(buffers.memtables);
     options.set_max_total_wal_size(buffers.wal);
@@ -167,6 +168,13 @@ fn log_family(cache: &Cache, memtable: usize) -> Options {
 pub(super) fn synced() -> WriteOptions {
     let mut options = WriteOptions::default();
     options.set_sync(true);
+    options
+}
+
+/// For single rows and short ranges, many of them.
+pub(super) fn seek() -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.set_verify_checksums(true);
     options
 }
 

@@ -209,6 +209,15 @@ impl AclStore {
         (removed, added)
     }
 
+    /// This store comes in the place of another one, whose rows are in the last checkpoint.
+    pub(crate) fn replace(&mut self, other: &AclStore) {
+        self.removed.extend_from_slice(&other.removed);
+        let stored = (0..)
+            .zip(&other.lists)
+            .filter(|(_, list)| list.as_ref().is_some_and(|list| list.in_checkpoint));
+        self.removed.extend(stored.map(|(id, _)| id));
+    }
+
     /// Numbers of the lists that znodes carry, ascending.
     pub(crate) fn used(&self) -> impl Iterator<Item = AclId> + '_ {
         let used = |list: &Option<Stored>| list.as_ref().is_some_and(|list| list.users > 0);

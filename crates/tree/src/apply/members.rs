@@ -43,7 +43,7 @@ impl Tree {
     }
 
     /// The hash tables get a seed that clients do not know.
-    fn take_identity(&mut self, cluster: Cluster) {
+    pub(crate) fn take_identity(&mut self, cluster: Cluster) {
         let ids: Vec<NodeId> = self.nodes.ids().filter(|id| *id != ROOT).collect();
         let seed = session::table_seed(&cluster.secret);
         self.acls.reseed(seed);

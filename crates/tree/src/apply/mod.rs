@@ -59,10 +59,12 @@ pub enum SessionEffect {
         /// The session.
         session: i64,
     },
+    /// All sessions are those of a snapshot that was restored; every connection has moved.
+    Restored,
 }
 
 impl Applied {
-    fn verdict(zxid: i64, verdict: Result<(), ErrorCode>) -> Applied {
+    pub(crate) fn verdict(zxid: i64, verdict: Result<(), ErrorCode>) -> Applied {
         Applied {
             zxid,
             code: verdict.err().unwrap_or(ErrorCode::Ok),
@@ -157,6 +159,14 @@ impl Tree {
                 Applied::verdict(tx.zxid, verdict)
             }
             Command::Recover { cluster, config } => self.recover(stamp, *cluster, config, changes),
+            Command::AddPiece {
+                restore,
+                number,
+                bytes,
+                ..
+            } => self.add_piece(*restore, *number, bytes),
+            Command::DropPieces { restore, .. } => self.drop_pieces(*restore),
+            Command::Restore { restore, sum, .. } => self.restore(stamp, *restore, *sum),
         }
     }
 

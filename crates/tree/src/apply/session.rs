@@ -10,7 +10,7 @@ use crate::command::{Stamp, Switches};
 use crate::digest;
 use crate::node::{NodeId, Owner};
 use crate::reap;
-use crate::session::{Scope, Session, is_password};
+use crate::session::{Scope, Session, is_password, zookeeper_password};
 
 impl Tree {
     pub(super) fn open_session(&mut self, stamp: Stamp, id: i64, timeout_ms: i32) -> Applied {
@@ -34,11 +34,7 @@ impl Tree {
         timeout_ms: i32,
         password: &[u8; PASSWORD_LEN],
     ) -> Applied {
-        let is_right = self
-            .cluster
-            .as_ref()
-            .is_some_and(|cluster| is_password(&cluster.secret, Scope::Replicated, id, password));
-        let taken = match is_right {
+        let taken = match self.is_right_password(id, password) {
             true => self.take_session(id),
             false => None,
         };
@@ -58,6 +54,16 @@ impl Tree {
                 timeout_ms,
             },
         }
+    }
+
+    /// A session that was imported has been given another password by the ZooKeeper that opened it.
+    fn is_right_password(&self, id: i64, password: &[u8; PASSWORD_LEN]) -> bool {
+        let is_ours = self
+            .cluster
+            .as_ref()
+            .is_some_and(|cluster| is_password(&cluster.secret, Scope::Replicated, id, password));
+        let is_imported = self.session(id).is_some_and(|session| session.imported);
+        is_ours || is_imported && *password == zookeeper_password(id)
     }
 
     pub(super) fn expire_session(

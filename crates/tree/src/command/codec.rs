@@ -17,6 +17,9 @@ const TAG_REAP: u8 = 5;
 const TAG_FOUND: u8 = 6;
 const TAG_RECONFIG: u8 = 7;
 const TAG_RECOVER: u8 = 8;
+const TAG_ADD_PIECE: u8 = 9;
+const TAG_DROP_PIECES: u8 = 10;
+const TAG_RESTORE: u8 = 11;
 
 /// Length, tag: where the facts of an encoded [`Command::Reconfig`] are.
 const FACTS_AT: usize = 4 + 1;
@@ -84,6 +87,36 @@ impl Command<'_> {
                 out.put_u64(*cluster);
                 out.put_slice(config.as_bytes());
             }
+            Command::AddPiece {
+                origin,
+                restore,
+                number,
+                bytes,
+            } => {
+                out.reserve(64 + bytes.len());
+                out.put_u8(TAG_ADD_PIECE);
+                put_origin(out, *origin);
+                out.put_u64(*restore);
+                out.put_u32(*number);
+                out.put_slice(bytes);
+            }
+            Command::DropPieces { origin, restore } => {
+                out.put_u8(TAG_DROP_PIECES);
+                put_origin(out, *origin);
+                out.put_u64(*restore);
+            }
+            Command::Restore {
+                origin,
+                restore,
+                sum,
+            } => {
+                out.put_u8(TAG_RESTORE);
+                put_origin(out, *origin);
+                out.put_u64(*restore);
+                out.put_u32(sum.0);
+                out.put_u64(sum.1);
+                out.put_u64(sum.2);
+            }
         }
         let length = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&length.to_be_bytes());
@@ -93,7 +126,11 @@ impl Command<'_> {
     pub fn origin(&self) -> Origin {
         match self {
             Command::Request(request) | Command::Reconfig { request, .. } => request.origin,
-            Command::OpenSession { origin, .. } | Command::ResumeSession { origin, .. } => *origin,
+            Command::OpenSession { origin, .. }
+            | Command::ResumeSession { origin, .. }
+            | Command::AddPiece { origin, .. }
+            | Command::DropPieces { origin, .. }
+            | Command::Restore { origin, .. } => *origin,
             Command::ExpireSession { .. }
             | Command::Reap { .. }
             | Command::Found { .. }
@@ -145,7 +182,9 @@ pub fn set_reconfig_facts(commands: &mut [u8], facts: ReconfigFacts) {
 /// Who waits for the first of several encoded commands; nobody, if it is no command of a client.
 pub fn first_origin(commands: &[u8]) -> Origin {
     let at = match commands.get(4) {
-        Some(&(TAG_REQUEST | TAG_OPEN | TAG_RESUME)) => 5,
+        Some(
+            &(TAG_REQUEST | TAG_OPEN | TAG_RESUME | TAG_ADD_PIECE | TAG_DROP_PIECES | TAG_RESTORE),
+        ) => 5,
         Some(&TAG_RECONFIG) => FACTS_AT + 1,
         _ => return Origin::default(),
     };
@@ -300,6 +339,21 @@ fn decode(bytes: &[u8]) -> Result<Command<'_>, CommandError> {
             cluster: cursor.u64()?,
             config: cursor.last_text()?,
         }),
+        TAG_ADD_PIECE => Ok(Command::AddPiece {
+            origin: cursor.origin()?,
+            restore: cursor.u64()?,
+            number: cursor.u32()?,
+            bytes: cursor.0,
+        }),
+        TAG_DROP_PIECES => Ok(Command::DropPieces {
+            origin: cursor.origin()?,
+            restore: cursor.u64()?,
+        }),
+        TAG_RESTORE => Ok(Command::Restore {
+            origin: cursor.origin()?,
+            restore: cursor.u64()?,
+            sum: (cursor.u32()?, cursor.u64()?, cursor.u64()?),
+        }),
         _ => Err(CommandError::Unknown),
     }
 }
@@ -443,6 +497,18 @@ mod tests {
             Command::Recover {
                 cluster: 9,
                 config: "",
+            },
+            Command::AddPiece {
+                origin,
+                restore: 4,
+                number: 2,
+                bytes: b"piece",
+            },
+            Command::DropPieces { origin, restore: 4 },
+            Command::Restore {
+                origin,
+                restore: 4,
+                sum: (3, 1 << 20, u64::MAX),
             },
         ]
     }

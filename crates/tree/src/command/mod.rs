@@ -102,6 +102,33 @@ pub enum Command<'a> {
         /// The members that are left, as in [`Command::Found`].
         config: &'a str,
     },
+    /// Keep a piece of a snapshot that is to be restored.
+    AddPiece {
+        /// Who waits.
+        origin: Origin,
+        /// Random number of the restore.
+        restore: u64,
+        /// Number of the piece, from 0; they come in order.
+        number: u32,
+        /// The piece.
+        bytes: &'a [u8],
+    },
+    /// Forget the pieces of a restore that is not to be.
+    DropPieces {
+        /// Who waits.
+        origin: Origin,
+        /// The restore.
+        restore: u64,
+    },
+    /// Put the snapshot that the pieces make up in the place of the state.
+    Restore {
+        /// Who waits.
+        origin: Origin,
+        /// The restore. Once it is done it is not done again.
+        restore: u64,
+        /// Number, bytes and checksum of the pieces, see [`PieceSum`](crate::PieceSum).
+        sum: (u32, u64, u64),
+    },
 }
 
 /// What the leader knows about a reconfiguration when it puts it into the log.

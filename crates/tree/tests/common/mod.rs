@@ -15,8 +15,8 @@ use quenda_proto::{ErrorCode, Op};
 use quenda_tree::command::{Command, Origin, ReconfigFacts, Request, Stamp, Switches};
 use quenda_tree::ensemble::Ensemble;
 use quenda_tree::{
-    AclEntry, Applied, ChangeKind, Changes, CheckpointSink, Counts, Identity, Loader, Session,
-    SessionEffect, Table, Tree,
+    AclEntry, Applied, ChangeKind, Changes, CheckpointSink, Counts, Identity, Loader, MapView,
+    PieceSum, Session, SessionEffect, Table, Tree, export,
 };
 
 /// The session that [`Member::new`] opens.
@@ -549,4 +549,36 @@ impl Random {
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
+}
+
+/// The snapshot of a tree.
+pub fn snapshot(tree: &Tree) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let exported = export(&MapView(&Store::full(tree).0), &mut bytes).expect("a snapshot");
+    assert_eq!(exported.size, bytes.len() as u64);
+    assert_eq!(exported.last_zxid, tree.last_zxid());
+    assert_eq!(exported.znodes, tree.counts().znodes as u64);
+    bytes
+}
+
+/// The commands that restore a snapshot in pieces of this size.
+pub fn restore_commands(restore: u64, bytes: &[u8], size: usize) -> Vec<Command<'_>> {
+    let origin = Origin::default();
+    let mut sum = PieceSum::default();
+    let mut commands = Vec::new();
+    for (number, bytes) in (0..).zip(bytes.chunks(size)) {
+        sum.add(bytes);
+        commands.push(Command::AddPiece {
+            origin,
+            restore,
+            number,
+            bytes,
+        });
+    }
+    commands.push(Command::Restore {
+        origin,
+        restore,
+        sum: sum.value(),
+    });
+    commands
 }

@@ -8,9 +8,9 @@ mod generator;
 mod members;
 mod naive;
 
-use common::{Random, SECRET, Store, apply, dump};
+use common::{Random, SECRET, Store, apply, dump, restore_commands, snapshot};
 use generator::{Generator, Step};
-use naive::Naive;
+use naive::{Naive, Saved};
 use quenda_proto::ErrorCode;
 use quenda_tree::Tree;
 use quenda_tree::command::{Command, Stamp};
@@ -25,6 +25,8 @@ struct Run {
     generator: Generator,
     stamp: Stamp,
     done: usize,
+    /// A snapshot, and what it should hold.
+    saved: Option<(Vec<u8>, Saved)>,
 }
 
 impl Run {
@@ -60,6 +62,7 @@ impl Run {
             },
             stamp,
             done: 0,
+            saved: None,
         }
     }
 
@@ -105,6 +108,32 @@ impl Run {
         assert_eq!(self.tree.digest(), self.tree.recompute_digest(), "{place}");
     }
 
+    /// Takes a snapshot, or restores the one that was taken. A checkpoint may come in between.
+    fn save_or_restore(&mut self) {
+        let Some((bytes, saved)) = self.saved.take() else {
+            self.saved = Some((snapshot(&self.tree), self.model.save()));
+            return;
+        };
+        let size = 1 + self.generator.random.below(bytes.len());
+        let number = self.generator.random.next();
+        let commands = restore_commands(number, &bytes, size);
+        for command in &commands {
+            if self.generator.random.one_in(3) {
+                self.checkpoint();
+            }
+            let got = apply(&mut self.tree, self.stamp, command);
+            apply(&mut self.replica, self.stamp, command);
+            let expected = match command {
+                Command::Restore { .. } => self.model.restore(self.stamp, &saved),
+                _ => 0,
+            };
+            let place = format!("seed {} step {}", self.seed, self.done);
+            assert_eq!((got.code, got.zxid), (ErrorCode::Ok, expected), "{place}");
+            assert_eq!(got.changes, [], "{place}");
+        }
+        self.compare();
+    }
+
     /// Writes what changed; now and then goes on with what was written.
     fn checkpoint(&mut self) {
         self.tree
@@ -135,6 +164,9 @@ fn run(seed: u64, steps: usize) -> usize {
         }
         if run.generator.random.one_in(90) {
             run.checkpoint();
+        }
+        if run.generator.random.one_in(120) {
+            run.save_or_restore();
         }
     }
     run.compare();

@@ -66,6 +66,13 @@ pub struct Naive {
     newest: BTreeMap<u8, i64>,
 }
 
+/// A state that was saved to be restored.
+pub struct Saved {
+    znodes: Znodes,
+    timeouts: BTreeMap<i64, i32>,
+    last_zxid: i64,
+}
+
 /// With the version.
 type Members = (i64, Servers);
 
@@ -253,6 +260,9 @@ impl Naive {
                 }
                 outcome
             }
+            Command::AddPiece { .. } | Command::DropPieces { .. } | Command::Restore { .. } => {
+                unreachable!("a run restores what it has saved")
+            }
             Command::Recover { config, .. } => {
                 let last_epoch = self.last_zxid as u64 >> 32;
                 let epoch = (stamp.term + self.ahead).max(last_epoch + 1) + 65_536;
@@ -268,6 +278,45 @@ impl Naive {
                 finish(context, ErrorCode::Ok, SessionEffect::None)
             }
         }
+    }
+
+    /// What a snapshot holds.
+    pub fn save(&self) -> Saved {
+        Saved {
+            znodes: self.znodes.clone(),
+            timeouts: self
+                .sessions
+                .iter()
+                .map(|(id, (timeout, _))| (*id, *timeout))
+                .collect(),
+            last_zxid: self.last_zxid,
+        }
+    }
+
+    /// Puts a saved state in the place of this one; the zxid.
+    pub fn restore(&mut self, stamp: Stamp, saved: &Saved) -> i64 {
+        let last = self.last_zxid.max(saved.last_zxid);
+        let epoch = (stamp.term + self.ahead).max((last as u64 >> 32) + 1);
+        self.ahead = epoch - stamp.term;
+        self.last_zxid = (epoch << 32 | 1) as i64;
+        let config = self.znodes[CONFIG].clone();
+        self.znodes = saved.znodes.clone();
+        self.znodes.insert(CONFIG.to_string(), config);
+        let generation = self.last_zxid as u64;
+        let sessions = saved.timeouts.iter();
+        self.sessions = sessions
+            .map(|(id, timeout)| (*id, (*timeout, generation)))
+            .collect();
+        let quotas: Vec<String> = self.znodes.keys().cloned().collect();
+        for path in quotas {
+            let limits = path
+                .strip_suffix("/zookeeper_stats")
+                .map(|top| format!("{top}/zookeeper_limits"));
+            if limits.is_some_and(|limits| self.znodes.contains_key(&limits)) {
+                self.fill_stats(&path);
+            }
+        }
+        self.last_zxid
     }
 
     fn mint(&mut self, stamp: Stamp) -> i64 {
