@@ -164,6 +164,10 @@ compare-ensemble: build ## The same with three members each
 compare-snapshot: build ## How long an empty member takes a million znodes, and what it costs the writers meanwhile
 	integration/compare/run-snapshot
 
+.PHONY: deb
+deb: build ## The Debian package, with unit, man pages and completions
+	packaging/build-deb
+
 .PHONY: docker-image
 docker-image: build ## The container image `quenda`; see docker/README.md
 	docker/build

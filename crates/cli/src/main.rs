@@ -5,6 +5,7 @@ mod check_config;
 mod connection;
 mod log_sink;
 mod logging;
+mod manual;
 mod output;
 mod recover;
 mod serve;
@@ -13,7 +14,7 @@ mod status;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Takes less memory and time than the system's allocator under the server's load: many short buffers of
 /// a few kilobytes on several threads. Figures: docs/adr/0009-mimalloc.md.
@@ -60,12 +61,20 @@ enum Command {
     Shell(shell::ShellArgs),
     /// Measure a server: throughput, latency, processor time.
     Bench(bench::BenchArgs),
+    /// Write the man pages.
+    #[command(hide = true)]
+    Man(manual::ManArgs),
+    /// Print the completions of a shell.
+    #[command(hide = true)]
+    Completions(manual::CompletionsArgs),
 }
 
 fn main() -> ExitCode {
     match Cli::parse_from(shell::translated(std::env::args_os())).command {
         Command::Serve(args) => serve::run(args),
         Command::CheckConfig(args) => check_config::run(args),
+        Command::Man(args) => manual::man(Cli::command(), &args),
+        Command::Completions(args) => manual::completions(Cli::command(), &args),
         Command::Status(args) => status::run(&args),
         Command::Recover(args) => recover::run(args),
         Command::Shell(args) => shell::run(&args),
