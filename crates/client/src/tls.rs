@@ -209,7 +209,7 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
         };
     };
     match failure {
-        Failure::InvalidCertificate(Bad::UnknownIssuer) => {
+        Failure::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
             "none of the trusted certificates has signed the server's: check the file of trusted certificates".to_owned()
         }
         Failure::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => format!(
