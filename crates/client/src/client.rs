@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::driver::{Driver, Submission};
 use crate::handle::Shared;
 use crate::roamer::{Roamer, no_session};
+use crate::word::{self, WordError};
 use crate::{
     ConnectOptions, ConnectionState, Error, Events, Session, SessionEvents, SessionOptions, Wire,
 };
@@ -72,7 +73,10 @@ impl Client {
             true => ConnectionState::ConnectedReadOnly,
             false => ConnectionState::Connected,
         };
-        let shared = Arc::new(Shared::new(wire.session(), state));
+        let mut shared = Shared::new(wire.session(), state);
+        shared.hosts = vec![address.to_owned()];
+        shared.tls = options.tls.clone();
+        let shared = Arc::new(shared);
         *shared.server.lock() = Some(address.to_owned());
         let (submissions, submitted) = mpsc::unbounded_channel();
         let (delivered, receiver) = mpsc::unbounded_channel();
@@ -95,6 +99,8 @@ impl Client {
         let mut shared = Shared::new(no_session(), ConnectionState::Connecting);
         shared.watches = Some(parking_lot::Mutex::default());
         shared.chroot = options.connect.chroot().to_owned();
+        shared.hosts = options.connect.hosts().to_vec();
+        shared.tls = options.tls.clone();
         let shared = Arc::new(shared);
         let (submissions, submitted) = mpsc::unbounded_channel();
         let (delivered, receiver) = mpsc::unbounded_channel();
@@ -121,6 +127,27 @@ impl Client {
     /// The server (`host:port`) that is connected, or was last.
     pub fn server(&self) -> Option<String> {
         self.shared.server.lock().clone()
+    }
+
+    /// The servers that this client may go to.
+    pub fn servers(&self) -> &[String] {
+        &self.shared.hosts
+    }
+
+    /// Asks a server (`host:port`) a four-letter word, in the way in which this client is connected.
+    ///
+    /// # Errors
+    /// There is no answer in time.
+    pub async fn ask_word(
+        &self,
+        server: &str,
+        word: &'static str,
+        patience: Duration,
+    ) -> Result<String, WordError> {
+        let (server, tls) = (server.to_owned(), self.shared.tls.clone());
+        let asking =
+            tokio::task::spawn_blocking(move || word::ask(&server, word, tls.as_ref(), patience));
+        asking.await.map_err(std::io::Error::other)?
     }
 
     /// Waits for a connection.

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::watch_book::WatchBook;
-use crate::{ConnectionState, Error, Session};
+use crate::{ConnectionState, Error, Session, Tls};
 
 /// Owned by the task, read by the handles.
 #[derive(Debug)]
@@ -23,6 +23,10 @@ pub(crate) struct Shared {
     pub watches: Option<Mutex<WatchBook>>,
     /// Root of the paths of this client; empty for that of the server.
     pub chroot: String,
+    /// The servers of the ensemble that this client knows of.
+    pub hosts: Vec<String>,
+    /// TLS, if it is spoken.
+    pub tls: Option<Tls>,
 }
 
 impl Shared {
@@ -35,6 +39,8 @@ impl Shared {
             end: Mutex::new(Error::Closed),
             watches: None,
             chroot: String::new(),
+            hosts: Vec::new(),
+            tls: None,
         }
     }
 

@@ -191,6 +191,42 @@ impl Client {
         Ok((owned(response.children), response.stat))
     }
 
+    /// As [`Client::get_children`] without a watch, but on its way when this returns, whether or not the future is awaited:
+    /// for many at a time.
+    pub fn get_children_ahead(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Vec<String>, Stat), Error>> + Send + use<> {
+        let request = GetChildren2Request {
+            path: Some(self.shared.absolute(path)),
+            watch: false,
+        };
+        let reply = self.submit(Op::GetChildren2, &request);
+        async move {
+            let reply = reply.await?;
+            let response: GetChildren2Response<'_> = reply.record()?;
+            Ok((owned(response.children), response.stat))
+        }
+    }
+
+    /// The same for [`Client::get_data`].
+    pub fn get_data_ahead(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<(Option<Bytes>, Stat), Error>> + Send + use<> {
+        let request = GetDataRequest {
+            path: Some(self.shared.absolute(path)),
+            watch: false,
+        };
+        let reply = self.submit(Op::GetData, &request);
+        async move {
+            let reply = reply.await?;
+            let response: GetDataResponse<'_> = reply.record()?;
+            let data = response.data.map(|data| reply.body.slice_ref(data));
+            Ok((data, response.stat))
+        }
+    }
+
     /// Number of all descendants.
     pub async fn count_descendants(&self, path: &str) -> Result<i32, Error> {
         let request = GetAllChildrenNumberRequest {

@@ -1,7 +1,7 @@
 //! The table of commands, and the texts that are made from it.
 
 use super::options::Flag;
-use super::{CommandError, get, ls, set};
+use super::{CommandError, du, get, locks, ls, set, tree, watch};
 
 /// One command.
 #[derive(Debug)]
@@ -108,7 +108,21 @@ pub const COMMANDS: &[Spec] = &[
         "[-n|-b|-N|-B] path",
         "lift a quota, or one limit of it",
     ),
+    Spec {
+        table: du::FLAGS,
+        ..own(
+            "du",
+            "[-depth N] [-n N] [-c] [-h] [path]",
+            "which parts below a znode are large",
+        )
+    },
     own("exit", "", "the same as quit"),
+    own(
+        "find",
+        "[path] [-name glob] [-type ephemeral|persistent|sequential] [-owner session] [-size [+-]N[k|M|G]] \
+         [-children [+-]N] [-mtime +-N[s|m|h|d]] [-ctime +-N[s|m|h|d]]",
+        "znodes below a znode by name and metadata",
+    ),
     Spec {
         table: get::FLAGS,
         ..reads("get", "[-s] [-w] [-b] [-x] path", "data of a znode")
@@ -123,6 +137,14 @@ pub const COMMANDS: &[Spec] = &[
     own("help", "[command]", "this text, or that of one command"),
     reads("history", "", "the last commands, with numbers for redo"),
     reads("listquota", "path", "limits and use of a quota"),
+    Spec {
+        table: locks::FLAGS,
+        ..own(
+            "locks",
+            "[-w] [-a] [-l] [path]",
+            "who holds locks, who waits, with fencing tokens",
+        )
+    },
     reads(
         "ls",
         "[-s] [-w] [-R] path",
@@ -166,7 +188,23 @@ pub const COMMANDS: &[Spec] = &[
         "path",
         "wait until the server has what was committed before",
     ),
+    Spec {
+        table: tree::FLAGS,
+        ..own(
+            "tree",
+            "[-L depth] [-d] [-s] [path]",
+            "the znodes below a znode as a picture",
+        )
+    },
     reads("version", "", "version of this shell"),
+    Spec {
+        table: watch::FLAGS,
+        ..own(
+            "watch",
+            "[-d] [-1] [-n N] [path]",
+            "follow what changes below a znode",
+        )
+    },
     reads("whoami", "", "identities of this connection"),
 ];
 
