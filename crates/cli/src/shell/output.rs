@@ -73,10 +73,12 @@ impl Streams {
 
     /// Writes to standard error, behind what standard output has held back.
     pub fn note(&mut self, text: &str) -> std::io::Result<()> {
-        self.out.flush()?;
+        // A failure of one stream is told on the other.
+        let flushed = self.out.flush();
         self.err.write_all(text.as_bytes())?;
         self.err.write_all(b"\n")?;
-        self.err.flush()
+        self.err.flush()?;
+        flushed
     }
 
     /// Sends what was held back.
