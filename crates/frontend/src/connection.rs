@@ -12,7 +12,7 @@ use quenda_tree::{AclId, Applied, Identity, Tree};
 use crate::auth;
 use crate::handshake::Handshaking;
 use crate::pending::PendingQueue;
-use crate::request::Batch;
+use crate::request::{Batch, meter};
 use crate::sasl::{Exchange, SaslRefusal};
 use crate::settings::Settings;
 use crate::stats::Stats;
@@ -471,8 +471,10 @@ impl Connection {
         world: &World<'_>,
     ) {
         let zxid = world.tree.last_zxid();
+        let before = self.output.len();
         frame::put_reply(&mut self.output, xid, zxid, error);
         self.stats
             .answered(op, xid, zxid, received_ms, world.now_ms);
+        meter(world, op, received_ms, self.output.len() - before);
     }
 }

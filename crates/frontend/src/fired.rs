@@ -21,6 +21,7 @@ pub struct Fired {
 
 #[derive(Debug)]
 struct Step {
+    kind: EventType,
     frame: Range<usize>,
     connections: Range<usize>,
     acl: AclId,
@@ -29,6 +30,8 @@ struct Step {
 /// One event and the connections that watch for it.
 #[derive(Debug, Clone, Copy)]
 pub struct FiredEvent<'a> {
+    /// What has happened.
+    pub kind: EventType,
     /// The whole event frame, the same for all connections.
     pub frame: &'a [u8],
     /// A connection may see the event if this list gives it READ.
@@ -45,6 +48,7 @@ impl Fired {
     /// The events, in order.
     pub fn events(&self) -> impl Iterator<Item = FiredEvent<'_>> {
         self.steps.iter().map(|step| FiredEvent {
+            kind: step.kind,
             frame: &self.frames[step.frame.clone()],
             acl: step.acl,
             connections: &self.connections[step.connections.clone()],
@@ -116,6 +120,7 @@ impl Fired {
             let start = self.frames.len();
             put_event(&mut self.frames, kind, path, zxid);
             self.steps.push(Step {
+                kind,
                 frame: start..self.frames.len(),
                 connections: connections.clone(),
                 acl,

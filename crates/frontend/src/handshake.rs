@@ -1,13 +1,14 @@
 //! The handshake: checks in the order that clients rely on, then the log opens or resumes the session.
 
-use quenda_proto::ErrorCode;
 use quenda_proto::connect::{Handshake, PASSWORD_LEN, encode_response};
 use quenda_proto::frame::OpenFrame;
 use quenda_proto::records::ConnectRequest;
+use quenda_proto::{ErrorCode, Op};
 use quenda_tree::command::Command;
 use quenda_tree::{Applied, SessionEffect};
 
 use crate::connection::{CloseReason, Connection, Phase};
+use crate::request::meter;
 use crate::world::{Proposals, ServiceMode, World};
 
 /// A handshake that waits for the log.
@@ -30,6 +31,7 @@ impl Connection {
         let Ok(handshake) = Handshake::decode(payload) else {
             return self.close(CloseReason::Handshake);
         };
+        world.meter.session_asked(handshake.request.session_id != 0);
         let read_only = world.service == ServiceMode::ReadOnly;
         if read_only && handshake.read_only != Some(true) {
             return self.close(CloseReason::ReadOnly);
@@ -135,6 +137,7 @@ impl Connection {
         if let SessionEffect::Opened { .. } = applied.session {
             self.stats
                 .opened_session(applied.zxid, self.last_touch_ms, world.now_ms);
+            meter(world, Op::CreateSession, self.last_touch_ms, 0);
         }
         let password = world.tree.session_password(self.session);
         self.answer_handshake(handshaking, self.session, self.timeout_ms, &password);

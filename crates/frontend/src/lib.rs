@@ -41,4 +41,6 @@ pub use settings::Settings;
 pub use stats::Stats;
 pub use watch_kinds::WatchKinds;
 pub use watch_table::{WatchCounts, WatchTable};
-pub use world::{ConnectionId, Growth, Proposals, ServiceMode, SyncMode, Watches, World};
+pub use world::{
+    ConnectionId, Growth, Meter, NoMeter, Proposals, ServiceMode, SyncMode, Watches, World,
+};

@@ -293,6 +293,8 @@ impl Connection {
                 let zxid = world.tree.last_zxid();
                 self.stats
                     .answered(op, xid, zxid, received_ms, world.now_ms);
+                let reply_bytes = self.output.len() - before;
+                meter(world, op, received_ms, reply_bytes);
             }
             Err(error) => self.answer_error(op, xid, error, received_ms, world),
         }
@@ -304,6 +306,12 @@ impl Connection {
             self.bound_output(before);
         }
     }
+}
+
+/// Tells the meter of an answer.
+pub(crate) fn meter(world: &World<'_>, op: Op, received_ms: u64, reply_bytes: usize) {
+    let latency_ms = world.now_ms.saturating_sub(received_ms);
+    world.meter.answered(op, latency_ms, reply_bytes);
 }
 
 #[cfg(test)]

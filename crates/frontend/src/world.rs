@@ -1,6 +1,7 @@
 //! What surrounds a connection when it is driven: passed in, never kept.
 
 use bytes::BytesMut;
+use quenda_proto::Op;
 use quenda_tree::Tree;
 use quenda_tree::command::Command;
 
@@ -65,10 +66,31 @@ pub struct World<'a> {
     pub growth: Growth,
     /// How `sync` is served.
     pub sync: SyncMode,
+    /// Who counts what is answered.
+    pub meter: &'a dyn Meter,
     /// Monotonic time in milliseconds.
     pub now_ms: u64,
     /// Wall time, milliseconds since 1970.
     pub time_ms: i64,
+}
+
+/// Counts what a member's connections answer.
+pub trait Meter {
+    /// A request was answered, `latency_ms` after it was read. `reply_bytes` are those of its reply with their length; 0
+    /// for the request that opens a session.
+    fn answered(&self, op: Op, latency_ms: u64, reply_bytes: usize);
+    /// A client asks to open a session, or to resume one.
+    fn session_asked(&self, resumes: bool);
+}
+
+/// Counts nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoMeter;
+
+impl Meter for NoMeter {
+    fn answered(&self, _op: Op, _latency_ms: u64, _reply_bytes: usize) {}
+
+    fn session_asked(&self, _resumes: bool) {}
 }
 
 /// The watches of a member, as one connection uses them.

@@ -10,6 +10,7 @@ use quenda_tree::command::{Command, Origin, ReconfigFacts, Request};
 use crate::connection::{CloseReason, Connection};
 use crate::pending::Pending;
 use crate::reply;
+use crate::request::meter;
 use crate::world::{Growth, Proposals, World};
 
 impl Connection {
@@ -91,6 +92,7 @@ impl Connection {
         put_outcome(&mut self.output, xid, zxid, applied.code, body);
         self.stats
             .answered(op, xid, zxid, received_ms, world.now_ms);
+        meter(world, op, received_ms, self.output.len() - before);
         self.bound_output(before);
         if op == Op::CloseSession {
             self.close(CloseReason::ClientClosed);

@@ -58,6 +58,11 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// What happened to sessions, in order.
+    pub fn sessions(&self) -> &[SessionEffect] {
+        &self.sessions
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.sessions.clear();

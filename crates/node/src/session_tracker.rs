@@ -23,6 +23,8 @@ pub struct SessionTracker {
     leases: HashMap<i64, Lease>,
     /// (deadline, session), the next to expire first. Holds exactly the sessions in `leases`.
     deadlines: BTreeSet<(u64, i64)>,
+    /// See [`SessionTracker::renewed_late`].
+    renewed_late: u64,
 }
 
 impl SessionTracker {
@@ -51,6 +53,8 @@ impl SessionTracker {
     pub fn touch(&mut self, session: i64, member: u64, now_ms: u64) {
         if let Some(lease) = self.leases.get_mut(&session) {
             lease.member = member;
+            let left_ms = lease.deadline_ms.saturating_sub(now_ms);
+            self.renewed_late += u64::from(left_ms < lease.timeout_ms / 3);
         }
         self.prolong(session, now_ms);
     }
@@ -115,6 +119,12 @@ impl SessionTracker {
         }
     }
 
+    /// How often a session was heard with less than a third of its timeout left: clients ping when a third has passed,
+    /// so something held it up.
+    pub fn renewed_late(&self) -> u64 {
+        self.renewed_late
+    }
+
     /// Number of sessions.
     pub fn len(&self) -> usize {
         self.leases.len()
@@ -153,6 +163,7 @@ mod tests {
         assert_eq!(tracker.expired(4000, nobody, all_known), [(1, 1)]);
         assert_eq!(tracker.expired(6999, nobody, all_known), []);
         assert_eq!(tracker.expired(7000, nobody, all_known), [(2, 5)]);
+        assert_eq!(tracker.renewed_late(), 1);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use quenda_consensus::Membership;
 use quenda_storage::{Checkpoint, RowBatch, SpaceLevel, Store, StoreError};
@@ -106,7 +107,10 @@ impl Checkpointer {
     /// Whether the disk has no room for growth. When the system does not tell, there is room.
     pub fn is_disk_full(&self) -> bool {
         match self.store.space() {
-            Ok(space) => space.level() != SpaceLevel::Ample,
+            Ok(space) => {
+                self.shared.metrics.disk.space(&space);
+                space.level() != SpaceLevel::Ample
+            }
             Err(error) => {
                 warn!(%error, "the free space of the disk is unknown");
                 false
@@ -129,21 +133,23 @@ fn run(store: &dyn Store, shared: &Shared, busy: &AtomicBool, queue: &Receiver<J
     for job in queue {
         match job {
             Job::Write(checkpoint, zxid) => {
+                let started = Instant::now();
                 match write(store, &checkpoint) {
                     Ok(()) => {
+                        let bytes = checkpoint.rows.len_bytes();
+                        shared.metrics.checkpoints.written(bytes, started.elapsed());
                         shared.set_last_checkpoint(zxid);
                         shared.inbox.checkpointed(checkpoint.applied.0);
                         shared.backup.checkpointed(checkpoint.applied.0);
                     }
-                    Err(error) => recover(store, shared, &error),
+                    Err(error) => {
+                        shared.metrics.checkpoints.failed();
+                        recover(store, shared, &error);
+                    }
                 }
                 busy.store(false, Ordering::Release);
             }
-            Job::Image => match store.make_image() {
-                Ok(image) => shared.inbox.image(image),
-                // The member that lags asks again.
-                Err(error) => warn!(%error, "no image could be made for a member that lags"),
-            },
+            Job::Image => make_image(store, shared),
             Job::DropImages => store.drop_images(None),
             Job::CutLog(through) => {
                 if let Err(error) = store.compact_log(through) {
@@ -151,6 +157,19 @@ fn run(store: &dyn Store, shared: &Shared, busy: &AtomicBool, queue: &Receiver<J
                 }
             }
         }
+    }
+}
+
+fn make_image(store: &dyn Store, shared: &Shared) {
+    let started = Instant::now();
+    match store.make_image() {
+        Ok(image) => {
+            let checkpoints = &shared.metrics.checkpoints;
+            checkpoints.image_made(image.bytes, started.elapsed());
+            shared.inbox.image(image);
+        }
+        // The member that lags asks again.
+        Err(error) => warn!(%error, "no image could be made for a member that lags"),
     }
 }
 

@@ -50,7 +50,10 @@ pub async fn serve(
     };
     match task.run().await {
         Ok(reason) => report_close(task.handle.peer, &reason),
-        Err(error) => debug!(peer = %task.handle.peer, %error, "connection lost"),
+        Err(error) => {
+            task.count_lost(&error);
+            debug!(peer = %task.handle.peer, %error, "connection lost");
+        }
     }
     task.count();
 }
@@ -176,7 +179,9 @@ impl<S: Transport> ConnectionTask<S> {
                 self.end(&reason).await;
                 return Ok(reason);
             }
-            fresh = fresh && self.handle.connection.lock().is_fresh();
+            if fresh && !self.handle.connection.lock().is_fresh() {
+                fresh = false;
+            }
         }
     }
 
@@ -225,7 +230,10 @@ impl<S: Transport> ConnectionTask<S> {
         self.input.reserve(READ_BYTES);
         match self.stream.try_read_buf(&mut self.input) {
             Ok(0) => Ok(false),
-            Ok(_) => Ok(true),
+            Ok(count) => {
+                self.shared.metrics.requests.received(count);
+                Ok(true)
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
             Err(error) => Err(error),
         }
@@ -307,6 +315,15 @@ impl<S: Transport> ConnectionTask<S> {
         if *stats != self.counted {
             self.shared.traffic.add(&self.counted, stats);
             self.counted = stats.clone();
+        }
+    }
+
+    /// Its client has gone without a word, or never had one to say.
+    fn count_lost(&self, error: &io::Error) {
+        let clients = &self.shared.metrics.clients;
+        match error.kind() {
+            io::ErrorKind::TimedOut => clients.sessionless.add(1),
+            _ => clients.dropped.add(1),
         }
     }
 

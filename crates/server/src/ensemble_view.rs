@@ -40,6 +40,8 @@ pub struct EnsembleView {
     pub pending_syncs: u64,
     /// Differences between digests of this member and of others that it has seen.
     pub digest_mismatches: u64,
+    /// Sessions heard with little of their timeout left, as the leader counts them.
+    pub sessions_renewed_late: u64,
     /// Whether the disk does not give back what it is to write, so that the member serves nobody.
     pub disk_hangs: bool,
     /// Whether others say that the member had acknowledged more than its log holds.
@@ -79,6 +81,7 @@ impl EnsembleView {
         self.peers.retain(|peer| peer.id != status.id);
         self.pending_syncs = member.pending_barriers() as u64;
         self.digest_mismatches = member.digest_mismatches();
+        self.sessions_renewed_late = member.tracker().renewed_late();
         self.disk_hangs = member.disk_hangs();
     }
 }

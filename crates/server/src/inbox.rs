@@ -174,6 +174,11 @@ impl Inbox {
         self.backlog.load(Ordering::Relaxed) > bytes
     }
 
+    /// Bytes of commands that wait for the core, or in it for the log.
+    pub fn backlog(&self) -> usize {
+        self.backlog.load(Ordering::Relaxed)
+    }
+
     /// The core tells how many bytes of commands it holds itself, in front of the log.
     pub fn set_queued(&self, bytes: usize) {
         self.backlog.store(bytes, Ordering::Relaxed);

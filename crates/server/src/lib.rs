@@ -30,6 +30,7 @@ mod listener;
 mod log_writer;
 mod member_files;
 mod member_status;
+mod metrics;
 mod neighbours;
 mod node_source;
 mod output_budget;

@@ -76,6 +76,12 @@ pub const LISTINGS_MAX: usize = 2;
 /// Namespaces whose refusals by quotas are counted: each is a line of `mntr`. More are not counted.
 pub const QUOTA_NAMESPACES_MAX: usize = 1000;
 
+/// Znodes below `/zookeeper/quota` that are looked at to tell the quotas in figures.
+pub const QUOTA_ZNODES_MAX: usize = 10_000;
+
+/// How long figures wait for the tree, which may be locked for a large batch or a snapshot.
+pub const TREE_PATIENCE: Duration = Duration::from_millis(200);
+
 /// How often a checkpoint is taken at least, when anything has changed.
 pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 

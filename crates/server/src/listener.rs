@@ -115,6 +115,7 @@ impl Acceptor {
         let admitted = match Admitted::new(&self.shared, self.door, peer.ip()) {
             Ok(admitted) => admitted,
             Err(error) => {
+                self.shared.metrics.clients.rejected.add(1);
                 if let Some(count) = refused.turn(Instant::now()) {
                     warn!(count, %peer, %error, "connections refused");
                 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use quenda_consensus::LogBatch;
@@ -9,6 +10,7 @@ use quenda_storage::{Store, StoreError};
 use tracing::{debug, error, info, warn};
 
 use crate::limits::STORE_RETRY;
+use crate::metrics::Written;
 use crate::shared::Shared;
 
 /// The way to the log writer's thread.
@@ -28,6 +30,8 @@ struct Waiting {
     batches: Vec<LogBatch>,
     /// Number of the newest Ready among `batches`.
     number: u64,
+    /// When the first of them came.
+    since: Option<Instant>,
     /// Batches were taken and are not durable yet.
     writing: bool,
     stop: bool,
@@ -52,6 +56,9 @@ impl LogWriter {
     pub fn write(&self, number: u64, batch: LogBatch) {
         let mut state = self.queue.state.lock();
         let idle = state.batches.is_empty();
+        if idle {
+            state.since = Some(Instant::now());
+        }
         state.batches.push(batch);
         state.number = number;
         drop(state);
@@ -88,15 +95,30 @@ fn run(store: &dyn Store, shared: &Shared, queue: &Queue) {
             queue.wake.wait(&mut state);
         }
         let batches = std::mem::take(&mut state.batches);
+        let waited = state.since.take().map(|since| since.elapsed());
         let number = state.number;
         state.writing = true;
         drop(state);
+        let started = Instant::now();
         if !write(store, shared, queue, &batches) {
             return;
         }
+        let waited = waited.unwrap_or_default();
+        count(shared, &batches, waited, started.elapsed());
         queue.state.lock().writing = false;
         shared.inbox.persisted(number);
     }
+}
+
+fn count(shared: &Shared, batches: &[LogBatch], waited: Duration, took: Duration) {
+    let entries = || batches.iter().flat_map(|batch| &batch.entries);
+    shared.metrics.log.written(&Written {
+        batches: batches.len(),
+        entries: entries().count(),
+        bytes: entries().map(|entry| entry.data.len() as u64).sum(),
+        waited,
+        took,
+    });
 }
 
 /// Writes the batches, however often it takes. Nothing in them is acknowledged before, so a store that
@@ -115,10 +137,14 @@ fn write(store: &dyn Store, shared: &Shared, queue: &Queue, batches: &[LogBatch]
             Err(error) if is_final(&error) => return give_up(shared, error),
             Err(error) if cause.is_empty() => {
                 cause = gist(&error);
+                shared.metrics.log.failed();
                 shared.set_log_failing(true);
                 error!(%error, "the log cannot be written: writes are refused until it can; reads go on");
             }
-            Err(error) => debug!(%error, "the log still cannot be written"),
+            Err(error) => {
+                shared.metrics.log.failed();
+                debug!(%error, "the log still cannot be written");
+            }
         }
         if !wait_to_retry(queue) {
             return false;

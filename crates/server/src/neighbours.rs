@@ -126,6 +126,12 @@ impl Neighbours {
             .is_some_and(|links| links.peers.send(to, frame))
     }
 
+    /// Frames that wait for the connection to each member.
+    pub fn queued(&self) -> Vec<(u64, usize)> {
+        let queued = self.links.as_ref().map(|links| links.peers.queued());
+        queued.unwrap_or_default()
+    }
+
     /// Fetches an image from a member; what comes of it is told to the inbox.
     pub fn fetch(&self, from: u64, index: u64, manifest: Bytes) {
         if let Some(links) = &self.links {

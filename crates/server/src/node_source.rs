@@ -10,11 +10,12 @@ use quenda_tree::ensemble::PeerAddress;
 use crate::clock::wall_ms;
 use crate::ensemble_view::{is_connected, is_synced};
 use crate::four_letter::{
-    ConnectionView, DirectorySizes, Ensemble, Leading, Metrics, Mode, Process, SessionExpiry,
-    SessionView, Settings, Source, State, Traffic, WatchSummary,
+    ConnectionView, DirectorySizes, Ensemble, Leading, Mode, Process, SessionExpiry, SessionView,
+    Settings, Source, State, Traffic, WatchSummary,
 };
 use crate::limits::ASK_PATIENCE;
 use crate::member_status;
+use crate::metrics::{self, Page};
 use crate::registry::{Door, Handle};
 use crate::shared::Shared;
 use crate::status::Role;
@@ -285,31 +286,14 @@ impl Source for NodeSource<'_> {
             .collect()
     }
 
-    fn metrics(&self, metrics: &mut Metrics) {
-        let mismatches = self.shared.ensemble.read().digest_mismatches;
-        metrics.count("digest_mismatches_count", mismatches);
-        for (namespace, count) in self.shared.quota_refusals.counts() {
-            metrics.count(
-                &format!("{namespace}_quota_exceeded_error_per_namespace"),
-                count,
-            );
-        }
-        if let Some(tls) = &self.shared.tls {
-            let counters = &tls.counters;
-            metrics.count("outstanding_tls_handshake", counters.under_way());
-            metrics.count("tls_handshake_exceeded", counters.exceeded());
-            metrics.count("unsuccessful_handshake", counters.failed());
-            metrics.count("auth_failed_count", counters.failed());
-        }
+    fn metrics(&self, page: &mut dyn Page) {
+        metrics::tell(self.shared, page);
     }
 
     fn reset_server_figures(&self) {
         self.shared.traffic.reset();
         self.shared.proposals.reset();
-        self.shared.quota_refusals.reset();
-        if let Some(tls) = &self.shared.tls {
-            tls.counters.reset();
-        }
+        metrics::reset(self.shared);
     }
 
     fn reset_connection_figures(&self) {

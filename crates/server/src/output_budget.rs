@@ -30,6 +30,11 @@ impl OutputBudget {
         self.set(handle, 0);
     }
 
+    /// The sum.
+    pub fn bytes(&self) -> usize {
+        self.total.load(Relaxed)
+    }
+
     /// Sets one connection's part and gives the sum.
     fn set(&self, handle: &Handle, bytes: usize) -> usize {
         let before = handle.unsent.swap(bytes, Relaxed);

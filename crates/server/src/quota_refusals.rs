@@ -1,48 +1,40 @@
 //! How often writes went over hard quotas.
 
-use std::collections::BTreeMap;
-
-use parking_lot::Mutex;
-
 use crate::limits::QUOTA_NAMESPACES_MAX;
+use crate::metrics::{Counter, Figures, Page, Set};
 
-/// By namespace, which is the first part of a path, since the start or the last reset.
+/// By namespace, which is the first part of a path.
 ///
 /// Only namespaces that can stand in the name of a metric are counted, and no more than there is a bound for.
-#[derive(Debug, Default)]
-pub struct QuotaRefusals(Mutex<BTreeMap<Box<str>, u64>>);
+#[derive(Debug)]
+pub struct QuotaRefusals(Set<Counter>);
+
+impl Default for QuotaRefusals {
+    fn default() -> Self {
+        QuotaRefusals(Set::bounded(QUOTA_NAMESPACES_MAX))
+    }
+}
 
 impl QuotaRefusals {
     /// A write to this path was refused.
     pub fn note(&self, path: &str) {
-        let Some(namespace) = path.split('/').nth(1).filter(|name| is_metric_name(name)) else {
-            return;
-        };
-        let mut counts = self.0.lock();
-        if let Some(count) = counts.get_mut(namespace) {
-            *count += 1;
-        } else if counts.len() < QUOTA_NAMESPACES_MAX {
-            counts.insert(namespace.into(), 1);
+        let namespace = path.split('/').nth(1).filter(|name| is_metric_name(name));
+        if let Some(counter) = namespace.and_then(|namespace| self.0.get(namespace)) {
+            counter.add(1);
         }
     }
+}
 
-    /// Namespaces and counts.
-    pub fn counts(&self) -> Vec<(Box<str>, u64)> {
-        let counts = self.0.lock();
-        let pairs = counts.iter();
-        pairs
-            .map(|(namespace, count)| (namespace.clone(), *count))
-            .collect()
-    }
-
-    /// Forgets all.
-    pub fn reset(&self) {
-        self.0.lock().clear();
+impl Figures for QuotaRefusals {
+    fn tell(&self, page: &mut dyn Page) {
+        for (namespace, counter) in self.0.all() {
+            page.counter_of("quota_exceeded_error_per_namespace", &namespace, &*counter);
+        }
     }
 }
 
 /// What Telegraf takes: another name makes it drop the whole answer.
-fn is_metric_name(name: &str) -> bool {
+pub(crate) fn is_metric_name(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     name.bytes().next().is_some_and(is_letter)
         && name
@@ -53,6 +45,7 @@ fn is_metric_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Counts as _;
 
     #[test]
     fn namespaces_that_are_names_are_counted() {
@@ -70,9 +63,13 @@ mod tests {
         ] {
             refusals.note(path);
         }
-        assert_eq!(refusals.counts(), [("a".into(), 2), ("a-b.c_1".into(), 1)]);
-        refusals.reset();
-        assert_eq!(refusals.counts(), []);
+        assert_eq!(counts(&refusals), [("a".into(), 2), ("a-b.c_1".into(), 1)]);
+    }
+
+    fn counts(refusals: &QuotaRefusals) -> Vec<(Box<str>, u64)> {
+        let all = refusals.0.all().into_iter();
+        all.map(|(namespace, counter)| (namespace, counter.total()))
+            .collect()
     }
 
     #[test]
@@ -82,7 +79,7 @@ mod tests {
             refusals.note(&format!("/{number:06}"));
         }
         refusals.note("/000000");
-        let counts = refusals.counts();
+        let counts = counts(&refusals);
         assert_eq!(counts.len(), QUOTA_NAMESPACES_MAX);
         assert_eq!(counts[0], ("000000".into(), 2));
     }

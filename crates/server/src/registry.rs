@@ -168,6 +168,14 @@ impl Registry {
         Ok(())
     }
 
+    /// How many connections there may be; `max_total` is the configuration's bound, 0 for none.
+    pub fn max(&self, max_total: u32) -> u32 {
+        match max_total {
+            0 => self.files_max,
+            max_total => self.files_max.min(max_total),
+        }
+    }
+
     /// A connection that was admitted is gone.
     fn dismiss(&self, door: Door, address: IpAddr) {
         let mut doors = self.by_address.lock();

@@ -5,6 +5,7 @@ use std::net::TcpListener as QuorumListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use quenda_consensus::{
     Config as RaftConfig, ConfigError as RaftConfigError, Consensus, Membership, Recovered,
@@ -33,6 +34,7 @@ use crate::limits::{CLOSE_PATIENCE, STOP_PATIENCE};
 use crate::listener::{self, Acceptor, Listeners};
 use crate::log_writer::LogWriter;
 use crate::member_files::MemberFiles;
+use crate::metrics;
 use crate::neighbours::{InboxEvents, Neighbours};
 use crate::peers::{self, Facts, Identity, Peers, SystemResolver, servers_hash};
 use crate::registry::Door;
@@ -293,12 +295,17 @@ pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) recovered: Recovered,
     pub(crate) tree: Tree,
+    /// How long reading the log took.
+    pub(crate) log_read: Duration,
+    /// How long reading the state took.
+    pub(crate) state_read: Duration,
 }
 
 impl Opened {
     fn open(config: &ServerConfig, start: Recovered) -> Result<Opened, ServeError> {
         let started = std::time::Instant::now();
         let (store, recovered) = RocksStore::open(open_options(config, start))?;
+        let log_read = started.elapsed();
         let tree = load_tree(&store).map_err(ServeError::Load)?;
         info!(
             znodes = tree.counts().znodes,
@@ -311,6 +318,8 @@ impl Opened {
             store: Arc::new(store),
             recovered,
             tree,
+            log_read,
+            state_read: started.elapsed() - log_read,
         })
     }
 
@@ -431,6 +440,7 @@ impl Server {
         let closing = CancellationToken::new();
         self.accept_clients(listeners, &tasks, &closing);
         tokio::spawn(sasl::watch(Arc::clone(&self.shared), closing.clone()));
+        tokio::spawn(metrics::keep(Arc::clone(&self.shared), closing.clone()));
         tokio::spawn({
             let shared = Arc::clone(&self.shared);
             async move {
@@ -581,7 +591,11 @@ fn run_core(
         store,
         recovered,
         tree,
+        log_read,
+        state_read,
     } = opened;
+    let startup = &shared.metrics.startup;
+    startup.loaded(log_read, recovered.entries.len(), state_read);
     neighbours.open_images(&store);
     let config = &shared.config;
     let consensus = Consensus::new(RaftConfig::new(config.my_id), recovered)?;

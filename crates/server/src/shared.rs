@@ -19,6 +19,7 @@ use crate::ensemble_view::EnsembleView;
 use crate::four_letter::FourLetterWords;
 use crate::inbox::Inbox;
 use crate::limits::LISTINGS_MAX;
+use crate::metrics::Metrics;
 use crate::output_budget::OutputBudget;
 use crate::proposals::Proposals;
 use crate::quota_refusals::QuotaRefusals;
@@ -55,6 +56,8 @@ pub struct Shared {
     pub clock: Clock,
     /// Counters.
     pub traffic: Traffic,
+    /// Figures.
+    pub metrics: Metrics,
     /// Output that clients have not taken.
     pub output: OutputBudget,
     /// TLS for clients, if a client port speaks it.
@@ -122,6 +125,7 @@ impl Shared {
             config,
             clock: Clock::start(),
             traffic: Traffic::default(),
+            metrics: Metrics::default(),
             output: OutputBudget::default(),
             words,
             tls,
@@ -178,6 +182,7 @@ impl Shared {
             service: self.service_of_sessions(),
             growth: self.growth(),
             sync: self.sync_mode(),
+            meter: &self.metrics.requests,
             now_ms: moment.now_ms,
             time_ms: moment.time_ms,
         }
@@ -208,6 +213,11 @@ impl Shared {
     /// Sets whether a `sync` needs a barrier.
     pub fn set_with_barriers(&self, with_barriers: bool) {
         self.with_barriers.store(with_barriers, Ordering::Relaxed);
+    }
+
+    /// Whether there are other members.
+    pub fn has_others(&self) -> bool {
+        self.with_barriers.load(Ordering::Relaxed)
     }
 
     /// The member's era. To be read while the tree is locked.

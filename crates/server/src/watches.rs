@@ -1,10 +1,13 @@
 //! The watch tables of this member behind their locks.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use quenda_frontend::{ConnectionId, Fired, WatchCounts, WatchKinds, WatchTable, Watches};
 use quenda_tree::{AclId, Change};
+
+use crate::metrics::FanOut;
 
 /// Watches of all connections. The lock is held only for one call; the order is tree, connection, this.
 ///
@@ -28,15 +31,28 @@ impl LockedWatches {
     /// Uses up the one-shot watches that see this change and calls `tell` with each connection, the event
     /// frame and the list whose READ permission the event needs, in the order clients expect. The table is
     /// not locked during the calls.
-    pub fn fire(&self, change: &Change<'_>, tell: &mut dyn FnMut(ConnectionId, &[u8], AclId)) {
+    pub fn fire(
+        &self,
+        change: &Change<'_>,
+        figures: &FanOut,
+        tell: &mut dyn FnMut(ConnectionId, &[u8], AclId),
+    ) {
         let mut fired = self.fired.lock();
         fired.clear();
         self.table.lock().fire(change, &mut fired);
+        if fired.is_empty() {
+            return;
+        }
+        let started = Instant::now();
+        let mut told = 0;
         for event in fired.events() {
+            figures.event(event.kind, event.connections.len());
+            told += event.connections.len();
             for connection in event.connections {
                 tell(*connection, event.frame, event.acl);
             }
         }
+        figures.change(told, started.elapsed());
     }
 
     /// Numbers of watches, paths and connections.

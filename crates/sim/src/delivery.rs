@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use quenda_frontend::{
-    CloseReason, ConnectionId, Fired, Growth, ServiceMode, SessionIds, SyncMode, WatchTable, World,
+    CloseReason, ConnectionId, Fired, Growth, NoMeter, ServiceMode, SessionIds, SyncMode,
+    WatchTable, World,
 };
 use quenda_node::Connections;
 use quenda_tree::{Applied, Changes, SessionEffect, Tree};
@@ -98,6 +99,7 @@ impl Connections for Delivery<'_> {
             service: self.service,
             growth: Growth::Allowed,
             sync: self.sync,
+            meter: &NoMeter,
             now_ms: self.now_ms,
             time_ms: self.time_ms,
         };

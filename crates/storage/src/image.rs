@@ -18,6 +18,8 @@ pub struct ImageInfo {
     pub membership: Membership,
     /// Names, sizes and checksums of its files, for [`crate::Store::receive_image`] of another member.
     pub manifest: Bytes,
+    /// Bytes of those files.
+    pub bytes: u64,
 }
 
 /// Takes an image in, piece by piece. What was written stays when it is dropped: the next
@@ -147,6 +149,7 @@ impl Manifest {
     pub(crate) fn info(&self) -> Result<ImageInfo, StoreError> {
         let (index, term) = self.position();
         Ok(ImageInfo {
+            bytes: self.files.iter().map(|file| file.size).sum(),
             index,
             term,
             membership: self.checkpoint.membership.clone(),

@@ -12,9 +12,9 @@ use crate::node::NodeId;
 use crate::tree::QUOTA;
 use crate::undo::Metadata;
 
-const QUOTA_PATH: &str = "/zookeeper/quota";
-const LIMITS: &str = "zookeeper_limits";
-const STATS: &str = "zookeeper_stats";
+pub(crate) const QUOTA_PATH: &str = "/zookeeper/quota";
+pub(crate) const LIMITS: &str = "zookeeper_limits";
+pub(crate) const STATS: &str = "zookeeper_stats";
 
 /// The deepest active quota above a path.
 struct ActiveQuota<'p> {
@@ -167,11 +167,11 @@ impl Tree {
 
 /// The text of a limits or stats znode: `key=number` pairs. Keys that are not there stand for −1.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct QuotaText<'a> {
-    count: Option<i64>,
-    bytes: Option<i64>,
-    count_hard: Option<i64>,
-    bytes_hard: Option<i64>,
+pub(crate) struct QuotaText<'a> {
+    pub(crate) count: Option<i64>,
+    pub(crate) bytes: Option<i64>,
+    pub(crate) count_hard: Option<i64>,
+    pub(crate) bytes_hard: Option<i64>,
     /// Keys of others, kept.
     unknown: Vec<(&'a str, i64)>,
 }
@@ -183,7 +183,7 @@ const BYTES_HARD: &str = "byteHardLimit";
 
 impl<'a> QuotaText<'a> {
     /// None if the text is not of this form; it is then as if there were no quota.
-    fn parse(data: &'a [u8]) -> Option<QuotaText<'a>> {
+    pub(crate) fn parse(data: &'a [u8]) -> Option<QuotaText<'a>> {
         if data.len() > QUOTA_TEXT_MAX {
             return None;
         }

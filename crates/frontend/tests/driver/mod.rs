@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use quenda_frontend::{
-    CloseReason, Connection, ConnectionId, Fired, Growth, NONCE_BYTES, Password, Proposals,
-    Received, SaslUsers, ServiceMode, SessionIds, Settings, SyncMode, WatchTable, World,
+    CloseReason, Connection, ConnectionId, Fired, Growth, NONCE_BYTES, NoMeter, Password,
+    Proposals, Received, SaslUsers, ServiceMode, SessionIds, Settings, SyncMode, WatchTable, World,
 };
 use quenda_proto::connect::Handshake;
 use quenda_proto::event::EventType;
@@ -245,6 +245,7 @@ impl Member {
             service: self.service,
             growth: self.growth,
             sync: self.sync,
+            meter: &NoMeter,
             now_ms: self.now_ms,
             time_ms: self.time_ms,
         }

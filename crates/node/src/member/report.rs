@@ -39,6 +39,21 @@ impl Member {
         self.leading_since.is_some() && self.consensus.is_leader()
     }
 
+    /// Whether this member is handing the leadership over.
+    pub fn is_transferring(&self) -> bool {
+        self.consensus.is_transferring()
+    }
+
+    /// The other members with the newest entry known to be durable there; nobody unless this member leads.
+    pub fn matched(&self) -> Vec<(u64, u64)> {
+        let others = self
+            .consensus
+            .peers()
+            .into_iter()
+            .filter(|peer| peer.id != self.id);
+        others.map(|peer| (peer.id, peer.matched)).collect()
+    }
+
     /// The leader and its term, if there is one.
     pub fn view(&self) -> Option<View> {
         self.views.current()

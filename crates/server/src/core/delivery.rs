@@ -16,6 +16,8 @@ pub(super) struct Delivery<'a> {
     pub(super) shared: &'a Shared,
     /// When the batch of entries was begun.
     pub(super) moment: Moment,
+    /// Whether this member leads.
+    pub(super) leads: bool,
     pub(super) woken: &'a mut Vec<Arc<Handle>>,
     /// Sessions that timed out, to be named in the log.
     pub(super) expired: &'a mut Vec<i64>,
@@ -48,15 +50,21 @@ impl Connections for Delivery<'_> {
     fn deliver(&mut self, tree: &Tree, changes: &Changes) {
         let shared = self.shared;
         for change in changes.iter() {
-            shared.watches.fire(&change, &mut |connection, frame, acl| {
-                if let Some(handle) = shared.registry.get(connection) {
-                    let mut connection = handle.connection.lock();
-                    connection.deliver(frame, acl, tree);
-                    shared.output.note(&handle, &mut connection);
-                    drop(connection);
-                    self.mark(handle);
-                }
-            });
+            shared.watches.fire(
+                &change,
+                &shared.metrics.fanout,
+                &mut |connection, frame, acl| {
+                    if let Some(handle) = shared.registry.get(connection) {
+                        let mut connection = handle.connection.lock();
+                        if connection.deliver(frame, acl, tree) {
+                            shared.metrics.requests.event(frame.len());
+                        }
+                        shared.output.note(&handle, &mut connection);
+                        drop(connection);
+                        self.mark(handle);
+                    }
+                },
+            );
         }
     }
 
@@ -96,13 +104,23 @@ impl Connections for Delivery<'_> {
     }
 
     fn session_closed(&mut self, session: i64, expired: bool) {
+        let clients = &self.shared.metrics.clients;
         if expired {
             self.expired.push(session);
+            clients.expired.add(1);
+            if self.leads {
+                clients.expired_here.add(1);
+            }
+        } else {
+            clients.closed.add(1);
         }
         self.end(session, CloseReason::SessionExpired);
     }
 
     fn session_moved(&mut self, session: i64) {
+        if self.leads {
+            self.shared.metrics.clients.moved_elsewhere.add(1);
+        }
         self.end(session, CloseReason::SessionMoved);
     }
 

@@ -4,6 +4,7 @@
 //! due ([`upkeep`]).
 
 mod delivery;
+mod figures;
 mod stopping;
 mod upkeep;
 mod view;
@@ -29,6 +30,7 @@ use crate::neighbours::Neighbours;
 use crate::registry::Handle;
 use crate::shared::Shared;
 
+use figures::Recollection;
 use stopping::Stopping;
 use upkeep::Due;
 use view::Said;
@@ -71,6 +73,7 @@ pub struct Core {
     /// When that was last, by the server's clock.
     lost_entries_ms: Option<u64>,
     said: Said,
+    recollection: Recollection,
     stopping: Option<Stopping>,
 }
 
@@ -111,6 +114,7 @@ impl Core {
             lost_entries: Calm::every(LOST_ENTRIES_REPORT),
             lost_entries_ms: None,
             said: Said::default(),
+            recollection: Recollection::default(),
             stopping: None,
             shared,
         }
@@ -129,6 +133,7 @@ impl Core {
             self.tick_if_due();
             self.reap_if_due();
             self.work()?;
+            self.watch_office();
             self.follow_service();
             self.shared.inbox.set_queued(self.member.queued_bytes());
             self.checkpoint_if_due();
@@ -160,10 +165,12 @@ impl Core {
         let now_ms = self.shared.clock.now_ms();
         if arrivals.persisted != 0 {
             self.member.persisted(arrivals.persisted);
+            self.count_persisted(arrivals.persisted);
         }
         for news in arrivals.peers {
             self.hear(news, now_ms);
         }
+        self.follow_probe();
         if !arrivals.touched.is_empty() {
             self.member.touched(&arrivals.touched, now_ms);
         }

@@ -22,8 +22,12 @@ impl Core {
         view.refresh(&self.member, now_ms);
         let lost_entries = self.lost_entries_ms;
         view.rolled_back = lost_entries.is_some_and(|at| now_ms - at < LOST_ENTRIES_FRESH_MS);
+        let now = view.clone();
         let member = self.shared.member;
         say_who_leads(&mut self.said, member, &view);
+        drop(view);
+        self.count_peers(&now);
+        self.watch_transfer();
     }
 }
 

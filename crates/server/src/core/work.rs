@@ -33,6 +33,7 @@ impl Core {
                 let sizes = entries.map(|entry| entry.data.len());
                 self.shared.proposals.note(sizes);
             }
+            self.count_persisting(number, &batch);
             self.log.write(number, batch);
         }
         self.send(work.outgoing);
@@ -82,11 +83,15 @@ impl Core {
     }
 
     fn apply(&mut self, committed: &[LogEntry]) -> Result<(), EntryError> {
+        self.count_committed(committed);
         let shared = Arc::clone(&self.shared);
         let mut tree = shared.tree.write();
+        let started = Instant::now();
+        let zxid = tree.last_zxid();
         let mut delivery = Delivery {
             shared: &shared,
             moment: shared.moment(),
+            leads: self.member.is_serving_leader(),
             woken: &mut self.woken,
             expired: &mut self.expired,
         };
@@ -102,7 +107,15 @@ impl Core {
                 }
             }
         }
+        // A new epoch begins at 0: those of the batch in which it begins are not counted.
+        let transactions = u64::try_from(tree.last_zxid() - zxid).unwrap_or(0);
+        let transactions = if transactions >> 32 == 0 {
+            transactions
+        } else {
+            0
+        };
         let tree = RwLockWriteGuard::downgrade(tree);
+        self.count_applied(committed, transactions, started);
         let now_ms = shared.clock.now_ms();
         if let Some(last) = committed.last() {
             self.member
@@ -200,10 +213,12 @@ impl Core {
         self.neighbours.follow(&tree);
         drop(tree);
         self.follow_membership();
+        let took = started.elapsed();
+        self.shared.metrics.checkpoints.installed(took);
         info!(
             index = image.index,
             znodes,
-            millis = started.elapsed().as_millis() as u64,
+            millis = took.as_millis() as u64,
             "the snapshot is installed"
         );
         Ok(true)

@@ -2,7 +2,7 @@
 
 /// A double as Java's `Double.toString` writes it: always a digit behind the point, scientific below 0.001 and from
 /// ten million up.
-pub(super) fn double(value: f64) -> String {
+pub(crate) fn double(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }
@@ -22,7 +22,12 @@ pub(super) fn double(value: f64) -> String {
 }
 
 /// A double rounded to four places, halves away from zero, as the Java server rounds its averages.
-pub(super) fn average(value: f64) -> String {
+pub(crate) fn average(value: f64) -> String {
+    double(rounded(value))
+}
+
+/// The same as a number.
+pub(super) fn rounded(value: f64) -> f64 {
     // The fourth place is only tied when the binary value is an odd number of thirty-seconds; Rust rounds ties to even.
     let thirty_seconds = value * 32.0;
     let tied = thirty_seconds.fract() == 0.0 && thirty_seconds % 2.0 != 0.0;
@@ -31,7 +36,7 @@ pub(super) fn average(value: f64) -> String {
     } else {
         value
     };
-    double(format!("{nudged:.4}").parse().unwrap_or(nudged))
+    format!("{nudged:.4}").parse().unwrap_or(nudged)
 }
 
 /// A 64 bit number as unsigned lower-case hex without padding.

@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod ensemble_tests;
 mod environment;
-mod java;
+pub(crate) mod java;
 mod mntr;
 mod source;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 pub use environment::Environment;
 pub(crate) use java::minute as civil_time;
-pub use mntr::{Metrics, Percentiles, Summary};
+pub use mntr::figures;
 pub use source::{
     ConnectionView, DirectorySizes, Ensemble, Leading, Mode, Process, ProposalSizes, SessionExpiry,
     SessionView, Settings, Source, State, Traffic, WatchSummary,

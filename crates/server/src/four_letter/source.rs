@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::mntr::Metrics;
+use crate::metrics::Page;
 
 /// The running server as the words see it. Every method is called only by the words that print its part.
 pub trait Source {
@@ -49,8 +49,8 @@ pub trait Source {
     fn digests(&self) -> Vec<(i64, i64)> {
         Vec::new()
     }
-    /// Adds what `mntr` prints behind the figures that every collector knows.
-    fn metrics(&self, _metrics: &mut Metrics) {}
+    /// Tells what `mntr` prints beside the figures that every collector knows.
+    fn metrics(&self, _page: &mut dyn Page) {}
     /// Zeroes the figures of [`Source::traffic`] and counters of [`Source::metrics`] (`srst`).
     fn reset_server_figures(&self);
     /// Zeroes the figures of each connection (`crst`).

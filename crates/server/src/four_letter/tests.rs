@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 
 use super::*;
+use crate::metrics::{Counter, Page, Percentiles, Summary};
 
 /// The state in which the goldens were taken: two sessions, three ephemeral znodes, watches of both sessions.
 #[derive(Default)]
@@ -205,27 +206,22 @@ impl Source for Captured {
         ]
     }
 
-    fn metrics(&self, metrics: &mut Metrics) {
-        metrics.count("connection_request_count", 2);
-        metrics.integer("min_client_response_size", -1);
-        metrics.real("connection_drop_probability", 0.0);
-        let summary = Summary {
-            count: 12,
-            sum: 35,
-            min: 0,
-            max: 18,
-        };
-        metrics.summary("fsynctime", summary);
-        metrics.percentiles(
-            "updatelatency",
-            Percentiles {
-                summary,
-                p50: 1,
-                p95: 18,
-                p99: 18,
-                p999: 18,
-            },
+    fn metrics(&self, page: &mut dyn Page) {
+        let (requests, fsync, updates) = (
+            Counter::default(),
+            Summary::default(),
+            Percentiles::default(),
         );
+        requests.add(2);
+        for value in [0, 0, 0, 0, 1, 1, 1, 1, 2, 5, 6, 18] {
+            fsync.observe(value);
+            updates.observe(value);
+        }
+        page.counter("connection_request_count", &requests);
+        page.gauge("min_client_response_size", -1);
+        page.real("connection_drop_probability", 0.0);
+        page.summary("fsynctime", &fsync);
+        page.percentiles("updatelatency", &updates);
     }
 
     fn reset_server_figures(&self) {

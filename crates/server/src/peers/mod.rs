@@ -153,6 +153,11 @@ impl Peers {
         Dialed { names, cancel }
     }
 
+    /// Frames that wait for the connection to each peer.
+    pub fn queued(&self) -> Vec<(u64, usize)> {
+        self.context.roster.queued()
+    }
+
     /// Queues a frame for a peer, and never waits. `false` when it was dropped: the peer is not connected, or
     /// too much waits for it already.
     pub fn send(&self, to: u64, frame: Bytes) -> bool {

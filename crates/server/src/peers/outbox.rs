@@ -51,6 +51,11 @@ impl Outbox {
         true
     }
 
+    /// Frames that wait.
+    pub(super) fn len(&self) -> usize {
+        self.state.lock().frames.len()
+    }
+
     /// Takes no more frames; those that are here are still written.
     pub(super) fn close(&self) {
         self.state.lock().closed = true;

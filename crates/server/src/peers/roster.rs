@@ -303,6 +303,17 @@ impl Roster {
         seen
     }
 
+    /// Frames that wait for the connection to each peer.
+    pub(super) fn queued(&self) -> Vec<(u64, usize)> {
+        let state = self.state.lock();
+        let peers = state.peers.iter();
+        let queued = peers.filter_map(|(id, peer)| {
+            let held = peer.dialed.as_ref().or(peer.accepted.as_ref())?;
+            Some((*id, held.outbox.len()))
+        });
+        queued.collect()
+    }
+
     /// What tells the peer's dialer that the peer is there.
     pub(super) fn here(&self, peer: u64) -> Arc<Notify> {
         let mut state = self.state.lock();

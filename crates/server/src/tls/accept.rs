@@ -73,8 +73,9 @@ pub async fn accept(
     let handshake = secure(socket, peer, tls);
     let outcome = timeout(patience, handshake).await;
     let outcome = outcome.unwrap_or(Err(Refusal::TimedOut));
-    if outcome.is_err() {
-        tls.counters.fail();
+    match outcome {
+        Ok(_) => tls.counters.complete(),
+        Err(_) => tls.counters.fail(),
     }
     outcome
 }

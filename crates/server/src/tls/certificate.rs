@@ -164,6 +164,11 @@ impl<'a> Certificate<'a> {
         Ok(())
     }
 
+    /// Until when it is valid, in seconds since 1970.
+    pub(super) fn expires_s(&self) -> u64 {
+        self.not_after.unix_duration().as_secs()
+    }
+
     /// Until when it is valid.
     pub(super) fn valid_until(&self) -> String {
         self.not_after.to_string()

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::{Mutex, RwLock};
 use rustls::ServerConfig;
@@ -32,6 +33,8 @@ pub struct Tls {
     /// Turns of the calculations that handshakes need: they must not take every thread that serves connections.
     pub(super) turns: Semaphore,
     current: RwLock<Arc<ServerConfig>>,
+    /// When the certificate in use expires, in seconds since 1970.
+    expires_s: AtomicU64,
     read: Mutex<Fingerprint>,
 }
 
@@ -42,13 +45,14 @@ impl Tls {
     /// One of them is missing, does not open, or holds no key or certificate that is usable now.
     pub fn load(settings: &TlsSettings) -> Result<Tls, TlsError> {
         let read = Fingerprint::take(settings);
-        let current = build(settings)?;
+        let (current, expires_s) = build(settings)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Tls {
             settings: settings.clone(),
             counters: Counters::default(),
             turns: Semaphore::new((threads / 2).max(1)),
             current: RwLock::new(Arc::new(current)),
+            expires_s: AtomicU64::new(expires_s),
             read: Mutex::new(read),
         })
     }
@@ -56,6 +60,11 @@ impl Tls {
     /// What the next handshake is carried out with.
     pub(super) fn current(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.read())
+    }
+
+    /// When the certificate in use expires, in seconds since 1970.
+    pub fn expires_s(&self) -> u64 {
+        self.expires_s.load(Relaxed)
     }
 
     /// Reads the files again if they have changed; true if they had. After an error nothing has changed, and the files
@@ -70,17 +79,19 @@ impl Tls {
             return Ok(false);
         }
         *read = found;
-        let fresh = build(&self.settings).inspect_err(|error| {
+        let (fresh, expires_s) = build(&self.settings).inspect_err(|error| {
             if error.may_pass() {
                 *read = Fingerprint::default();
             }
         })?;
         *self.current.write() = Arc::new(fresh);
+        self.expires_s.store(expires_s, Relaxed);
         Ok(true)
     }
 }
 
-fn build(settings: &TlsSettings) -> Result<ServerConfig, TlsError> {
+/// What handshakes are carried out with, and when its certificate expires.
+fn build(settings: &TlsSettings) -> Result<(ServerConfig, u64), TlsError> {
     // What may have to be tried again comes before anything that is said aloud.
     let key_store = &settings.key_store;
     let key = certified_key(key_store).map_err(|error| error.named("ssl.keyStore", key_store))?;
@@ -101,13 +112,13 @@ fn build(settings: &TlsSettings) -> Result<ServerConfig, TlsError> {
         Some(trusted) => builder.with_client_cert_verifier(verifier(trusted, settings, &provider)?),
         None => builder.with_no_client_auth(),
     };
-    announce(&key, &settings.key_store.path);
+    let expires_s = announce(&key, &settings.key_store.path);
     let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
     // Every connection proves its certificate anew: one that is not trusted any more is out at once.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.ignore_client_order = !settings.cipher_suites.is_empty();
-    Ok(config)
+    Ok((config, expires_s))
 }
 
 /// The key of a store with its certificates: usable, valid now, and of one pair.
@@ -150,16 +161,19 @@ fn checked(entry: store::KeyEntry, path: &Path) -> Result<CertifiedKey, TlsError
     Ok(CertifiedKey::new(entry.chain, key))
 }
 
-fn announce(key: &CertifiedKey, path: &Path) {
+/// Says which certificate is used, and gives when it expires.
+fn announce(key: &CertifiedKey, path: &Path) -> u64 {
     let certificate = key.cert.first().map(|own| Certificate::parse(own));
-    if let Some(Ok(certificate)) = certificate {
-        info!(
-            file = %path.display(),
-            subject = certificate.subject_text(),
-            valid_until = certificate.valid_until(),
-            "TLS certificate of this server"
-        );
-    }
+    let Some(Ok(certificate)) = certificate else {
+        return 0;
+    };
+    info!(
+        file = %path.display(),
+        subject = certificate.subject_text(),
+        valid_until = certificate.valid_until(),
+        "TLS certificate of this server"
+    );
+    certificate.expires_s()
 }
 
 fn verifier(

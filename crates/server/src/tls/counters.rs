@@ -2,15 +2,19 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::metrics::Counter;
+
 /// What became of handshakes.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Under way now.
     under_way: AtomicU64,
     /// Connections closed because too many were under way.
-    exceeded: AtomicU64,
+    exceeded: Counter,
     /// Failed, for whatever reason.
-    failed: AtomicU64,
+    failed: Counter,
+    /// Completed.
+    completed: Counter,
 }
 
 /// A handshake under way.
@@ -23,7 +27,7 @@ impl Counters {
         let before = self.under_way.fetch_add(1, Relaxed);
         let place = UnderWay(self);
         if bound != 0 && before >= u64::from(bound) {
-            self.exceeded.fetch_add(1, Relaxed);
+            self.exceeded.add(1);
             return None;
         }
         Some(place)
@@ -31,7 +35,7 @@ impl Counters {
 
     /// Counts one that failed.
     pub fn fail(&self) {
-        self.failed.fetch_add(1, Relaxed);
+        self.failed.add(1);
     }
 
     /// Handshakes under way.
@@ -39,20 +43,24 @@ impl Counters {
         self.under_way.load(Relaxed)
     }
 
+    /// Counts one that was completed.
+    pub fn complete(&self) {
+        self.completed.add(1);
+    }
+
     /// Connections closed because too many were under way.
-    pub fn exceeded(&self) -> u64 {
-        self.exceeded.load(Relaxed)
+    pub fn exceeded(&self) -> &Counter {
+        &self.exceeded
     }
 
     /// Handshakes that failed.
-    pub fn failed(&self) -> u64 {
-        self.failed.load(Relaxed)
+    pub fn failed(&self) -> &Counter {
+        &self.failed
     }
 
-    /// Starts again with what only ever grows.
-    pub fn reset(&self) {
-        self.exceeded.store(0, Relaxed);
-        self.failed.store(0, Relaxed);
+    /// Handshakes that were completed.
+    pub fn completed(&self) -> &Counter {
+        &self.completed
     }
 }
 
@@ -65,13 +73,14 @@ impl Drop for UnderWay<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Counts as _;
 
     #[test]
     fn a_bound_holds_and_places_become_free() {
         let counters = Counters::default();
         let first = counters.begin(1);
         assert!(first.is_some() && counters.begin(1).is_none());
-        assert_eq!((counters.under_way(), counters.exceeded()), (1, 1));
+        assert_eq!((counters.under_way(), counters.exceeded().total()), (1, 1));
         drop(first);
         assert!(counters.begin(1).is_some());
         assert_eq!(counters.under_way(), 0);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use quenda_consensus::{LogBatch, Membership, Role, SnapshotRequest};
 use quenda_frontend::{
-    Connection, Growth, ServiceMode, SessionIds, Settings, SyncMode, WatchTable, World,
+    Connection, Growth, NoMeter, ServiceMode, SessionIds, Settings, SyncMode, WatchTable, World,
 };
 use quenda_node::{Applier, Effects, Fetch, Install, Member, PeerState, Service};
 use quenda_tree::Tree;
@@ -254,6 +254,7 @@ impl Process {
             service: self.service_mode(),
             growth: self.growth,
             sync: sync_mode(&cx.plan, self.alone),
+            meter: &NoMeter,
             now_ms,
             time_ms,
         }
