@@ -290,6 +290,11 @@ impl Source for NodeSource<'_> {
         metrics::tell(self.shared, page);
     }
 
+    fn float_lines(&self) -> Option<String> {
+        let wanted = self.shared.config.metrics.prometheus_mntr;
+        wanted.then(|| metrics::float_lines(self.shared))
+    }
+
     fn reset_server_figures(&self) {
         self.shared.traffic.reset();
         self.shared.proposals.reset();

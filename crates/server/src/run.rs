@@ -133,7 +133,7 @@ impl From<CoreError> for ServeError {
 fn remedy(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::AddrInUse => {
-            ". Another process listens there: stop it, or choose another port (clientPort, --client-port; secureClientPort, --secure-client-port; the quorum port is the first one in the own server line)"
+            ". Another process listens there: stop it, or choose another port (clientPort, --client-port; secureClientPort, --secure-client-port; metricsProvider.httpPort; the quorum port is the first one in the own server line)"
         }
         io::ErrorKind::AddrNotAvailable => {
             ". It is no address of this machine (clientPortAddress, --client-address)"
@@ -198,18 +198,34 @@ pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
     let listeners = runtime.block_on(open_ports(&config))?;
     let quorum = open_quorum_port(&config)?;
     let admin_port = open_admin_port(&config)?;
+    let metrics_port = open_metrics_port(&config)?;
     // Before the store, too: files for TLS that are not usable must not cost a touch of it.
     let admin_tls = admin::load_tls(&config.admin)?;
     let shared = Server::share(config, &listeners)?;
     // It answers already while the store is opened, which may take a while.
     let start_admin = |listener| admin::start(&shared, listener, admin_tls);
     let admin = admin_port.map(start_admin).transpose()?;
+    let start_metrics = |listener| metrics::start(listener, &shared);
+    let metrics = metrics_port.map(start_metrics).transpose()?;
     let server = Server::start(shared, quorum, runtime.handle())?;
     let result = runtime.block_on(server.run(listeners, stop_signal()));
     drop(admin);
+    drop(metrics);
     // Not to wait for a listing that still looks at a disk.
     runtime.shutdown_background();
     result
+}
+
+/// The port for Prometheus, if there is to be one.
+fn open_metrics_port(config: &ServerConfig) -> Result<Option<HttpListener>, ServeError> {
+    let Some(endpoint) = &config.metrics.endpoint else {
+        return Ok(None);
+    };
+    let opened = metrics::open(endpoint).map_err(|cause| ServeError::Listen {
+        address: format!("{}:{}", endpoint.address, endpoint.port),
+        cause,
+    })?;
+    Ok(Some(opened))
 }
 
 async fn open_ports(config: &ServerConfig) -> Result<Listeners, ServeError> {

@@ -11,6 +11,7 @@ mod ensemble_tests;
 mod given;
 pub mod keys;
 mod members;
+mod metrics;
 pub mod properties;
 mod remark;
 mod resolve;
@@ -36,6 +37,7 @@ pub use audit::{AuditFormat, AuditSettings};
 pub use check::{Check, CheckedSetting};
 pub use given::{Given, Source};
 pub(crate) use members::{is_wildcard, quorum_listen};
+pub use metrics::{MetricsEndpoint, MetricsSettings};
 pub use remark::{ConfigError, Level, Remark};
 pub use sasl::SaslSettings;
 pub use settings::Environment;
@@ -109,6 +111,8 @@ pub struct ServerConfig {
     pub ensemble_names: Option<EnsembleNames>,
     /// Administration over HTTP.
     pub admin: AdminSettings,
+    /// Where the metrics are, and under which names.
+    pub metrics: MetricsSettings,
     /// TLS for clients; `None` if no client port speaks it.
     pub tls: Option<TlsSettings>,
     /// Whether the scheme x509 is there. By `tls`, or `authProvider.*`.

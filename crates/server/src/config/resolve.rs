@@ -10,7 +10,7 @@ use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
 use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
-use super::{admin, audit, keys, members, sasl, tls};
+use super::{admin, audit, keys, members, metrics, sasl, tls};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 4] = ["digest", "ip", SASL, X509];
@@ -70,10 +70,12 @@ pub(super) fn resolve(
     let tls = tls::resolve(&mut reader)?;
     let x509_enabled = tls::provides_x509(&reader, tls.as_ref());
     let audit = audit::resolve(&mut reader, &data_dir)?;
+    let metrics = metrics::resolve(&mut reader)?;
     Ok(ServerConfig {
         file: None,
         written_file: None,
         audit,
+        metrics,
         client_port,
         client_address,
         data_dir,

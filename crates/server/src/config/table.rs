@@ -55,7 +55,6 @@ const NO_TLS: &str = "TLS between members is not there yet";
 const NO_QUORUM_AUTH: &str = "members do not authenticate each other yet; set it to `false` and keep the members' ports in a network of their own";
 const NO_KERBEROS: &str = "Kerberos is not there; names of SASL users are taken as they are";
 const ADMIN_TLS: &str = "as the key of `ssl.*`, for administration over HTTP alone: TLS between members is not there yet";
-const NO_HTTP: &str = "the HTTP endpoint is not there yet; `mntr` gives the metrics";
 const NO_THROTTLE: &str = "this throttle is not there; queues are bounded by other means";
 const OWN_THREADS: &str = "tunes threads or buffers of the Java server";
 const OWN_LOG: &str =
@@ -163,6 +162,9 @@ const OWN: &[Key] = &[
     Key::new(Honoured, Bare, "quenda.audit.format", "text", "`text`: lines as ZooKeeper's logback.xml makes them; `json`: an object each"),
     Key::new(Honoured, Bare, "quenda.audit.maxFileSizeMb", "10", "size at which the file is renamed to `.1` and a new one begun; 0 leaves that to others"),
     Key::new(Honoured, Bare, "quenda.audit.maxFiles", "10", "how many old ones are kept"),
+    Key::new(Honoured, Bare, "quenda.metrics.jvmNames", "false", "`true`: memory and threads of the process also under the names of a Java process, for old dashboards"),
+    Key::new(Honoured, Bare, "quenda.metrics.totalNames", "false", "`true`: counters also under their names of ZooKeeper 3.10, with `_total`"),
+    Key::new(Honoured, Bare, "quenda.metrics.prometheusMntr", "false", "`true`: `mntr` in the form that ZooKeeper gives it with the class for Prometheus"),
     Key::new(Honoured, Bare, "quenda.saslUsers", "", "plain file with the SASL users, instead of a JAAS file: `user: password` lines; read again when it changes"),
 ];
 
@@ -301,8 +303,11 @@ const MONITORING: &[Key] = &[
     Key::new(Honoured, Property, "admin.restore.enabled", "true", "`false`: the command `restore` is refused"),
     Key::new(Accepted, Property, "admin.httpVersion", "11", "HTTP/1.1 is spoken"),
     Key::new(Accepted, Property, "admin.*", "", "no key that ZooKeeper reads"),
-    Key::new(Warned, File, "metricsProvider.className", "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider", NO_HTTP),
-    Key::new(Accepted, File, "metricsProvider.*", "", NO_HTTP),
+    Key::new(Honoured, File, "metricsProvider.className", "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider", "ZooKeeper's class for Prometheus opens an HTTP port with `/metrics`; its other two open none; any other class stops the start"),
+    Key::new(Honoured, File, "metricsProvider.httpHost", "0.0.0.0", "address of that port"),
+    Key::new(Honoured, File, "metricsProvider.httpPort", "7000", "that port; 0 lets the system choose"),
+    Key::new(Honoured, File, "metricsProvider.exportJvmInfo", "true", "`false`: no figures of the process (`process_*`)"),
+    Key::new(Accepted, File, "metricsProvider.*", "", "tunes threads of the Java server"),
     Key::new(Honoured, Property, "audit.enable", "false", "`true`: who tried to change what, and with which result, is written to a file of its own"),
     Key::new(Mapped, Property, "audit.impl.class", "org.apache.zookeeper.audit.Slf4jAuditLogger", "the default is the file; any other Java class stops the start"),
 ];

@@ -76,6 +76,7 @@ impl Case {
 fn a_file_with_the_least_gets_zookeepers_defaults() {
     let case = Case::with("");
     let expected = ServerConfig {
+        metrics: super::metrics::tests::plain(),
         file: Some(case.path("zoo.cfg")),
         written_file: None,
         audit: None,
@@ -155,6 +156,7 @@ fn every_honoured_key_arrives() {
     );
     let data_dir = config.folder.path().to_owned();
     let expected = ServerConfig {
+        metrics: super::metrics::tests::plain(),
         file: Some(config.path("zoo.cfg")),
         written_file: None,
         audit: Some(AuditSettings {

@@ -14,6 +14,9 @@ pub(super) fn answer(version: &str, source: &dyn Source) -> String {
     {
         text += &place(mode, &ensemble);
     }
+    if let Some(lines) = source.float_lines() {
+        return text + &lines;
+    }
     let mut page = MntrPage::default();
     figures(source, &mut page);
     text + &page.text()

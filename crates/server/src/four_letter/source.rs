@@ -51,6 +51,10 @@ pub trait Source {
     }
     /// Tells what `mntr` prints beside the figures that every collector knows.
     fn metrics(&self, _page: &mut dyn Page) {}
+    /// The lines of `mntr` behind the member's place where they have another form, by the configuration.
+    fn float_lines(&self) -> Option<String> {
+        None
+    }
     /// Zeroes the figures of [`Source::traffic`] and counters of [`Source::metrics`] (`srst`).
     fn reset_server_figures(&self);
     /// Zeroes the figures of each connection (`crst`).

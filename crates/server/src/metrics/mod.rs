@@ -11,8 +11,10 @@ mod checkpoints;
 mod clients;
 pub mod counter;
 mod disk;
+pub mod endpoint;
 mod exposition;
 mod fanout;
+mod floats;
 pub mod histogram;
 mod keeper;
 mod live;
@@ -31,11 +33,13 @@ mod startup;
 pub mod summary;
 
 use prometheus::TextEncoder;
+use prometheus::proto::MetricFamily;
 
 pub use checkpoints::Checkpoints;
 pub use clients::Clients;
 pub use counter::{Counter, Counts};
 pub use disk::DiskFigures;
+pub use endpoint::{open, start};
 pub use exposition::PrometheusPage;
 pub use fanout::FanOut;
 pub use keeper::keep;
@@ -93,7 +97,7 @@ pub fn tell(shared: &Shared, page: &mut dyn Page) {
         &metrics.quorum,
         &metrics.disk,
         &Live(shared),
-        &metrics.process,
+        &metrics.process.under(&shared.config.metrics),
     ];
     for area in areas {
         area.tell(page);
@@ -102,14 +106,22 @@ pub fn tell(shared: &Shared, page: &mut dyn Page) {
 
 /// All figures in Prometheus' text form. Takes some milliseconds; reads `/proc`.
 pub fn prometheus_text(shared: &Shared) -> String {
-    let mut page = PrometheusPage::new(false);
-    four_letter::figures(&NodeSource::new(shared), &mut page);
-    let families = page.families();
     let mut text = String::new();
-    if let Err(error) = TextEncoder::new().encode_utf8(&families, &mut text) {
+    if let Err(error) = TextEncoder::new().encode_utf8(&families(shared), &mut text) {
         tracing::error!(%error, "the figures have no text form");
     }
     text
+}
+
+/// `mntr` in the form of ZooKeeper's provider for Prometheus, without its first lines.
+pub fn float_lines(shared: &Shared) -> String {
+    floats::lines(&families(shared))
+}
+
+fn families(shared: &Shared) -> Vec<MetricFamily> {
+    let mut page = PrometheusPage::new(shared.config.metrics.total_names);
+    four_letter::figures(&NodeSource::new(shared), &mut page);
+    page.families()
 }
 
 /// Begins anew what `srst` resets.

@@ -5,6 +5,7 @@ use std::fs;
 use super::counter::Counts;
 use super::page::{Figures, Page, own};
 use crate::clock::wall_ms;
+use crate::config::MetricsSettings;
 use crate::system::{max_files, open_files};
 
 /// Parts of a second in which the system counts processor time, everywhere on Linux.
@@ -44,8 +45,26 @@ impl Counts for Seconds {
     }
 }
 
-impl Figures for Process {
+/// The process with the names that the configuration asks for.
+pub(super) struct Named<'a> {
+    process: &'a Process,
+    settings: &'a MetricsSettings,
+}
+
+impl Process {
+    pub(super) fn under<'a>(&'a self, settings: &'a MetricsSettings) -> Named<'a> {
+        Named {
+            process: self,
+            settings,
+        }
+    }
+}
+
+impl Figures for Named<'_> {
     fn tell(&self, page: &mut dyn Page) {
+        if !self.settings.process {
+            return;
+        }
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let known = |value: i64| (value >= 0).then_some(value as f64);
@@ -74,7 +93,7 @@ impl Figures for Process {
             (
                 "process_start_time_seconds",
                 "Start of the server, in seconds since 1970.",
-                Some(self.started_ms as f64 / 1000.0),
+                Some(self.process.started_ms as f64 / 1000.0),
             ),
         ];
         for (name, help, value) in gauges {
@@ -86,6 +105,44 @@ impl Figures for Process {
             let figure = own("process_cpu_seconds_total", "Processor time used.");
             page.own_counter(figure, &[], &Seconds(ticks / TICKS_PER_SECOND));
         }
+        if self.settings.jvm_names {
+            tell_as_jvm(&status, page);
+        }
+    }
+}
+
+/// What old dashboards ask a Java process for, where there is something true to say.
+fn tell_as_jvm(status: &str, page: &mut dyn Page) {
+    let memory = [("area", "heap")];
+    let used = kibibytes(status, "VmRSS:").unwrap_or(0.0);
+    page.own_gauge(
+        own(
+            "jvm_memory_bytes_used",
+            "Memory in use: that of the whole process, there is no heap of Java.",
+        ),
+        &memory,
+        used,
+    );
+    page.own_gauge(
+        own(
+            "jvm_memory_bytes_max",
+            "Memory that the process may use: that of its control group or of the machine.",
+        ),
+        &memory,
+        memory_limit().unwrap_or(-1.0),
+    );
+    let threads = field(status, "Threads:").unwrap_or(0.0);
+    page.own_gauge(own("jvm_threads_current", "Threads."), &[], threads);
+}
+
+fn memory_limit() -> Option<f64> {
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let group = group.and_then(|text| text.trim().parse().ok());
+    let machine = fs::read_to_string("/proc/meminfo").ok();
+    let machine = machine.and_then(|text| kibibytes(&text, "MemTotal:"));
+    match (group, machine) {
+        (Some(group), Some(machine)) => Some(f64::min(group, machine)),
+        (group, machine) => group.or(machine),
     }
 }
 

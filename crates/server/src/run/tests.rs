@@ -60,6 +60,8 @@ impl Running {
         let recovered = store.recover().expect("the log");
         let tree = load_tree(&*store).expect("the checkpoint");
         let opened = Opened {
+            log_read: Duration::ZERO,
+            state_read: Duration::ZERO,
             store,
             recovered,
             tree,

@@ -19,6 +19,7 @@ use super::*;
 use crate::config::{
     ClientAuth, Password, Protocol, Secret, StoreFormat, StoreSettings, TlsSettings,
 };
+use crate::metrics::Counts as _;
 use crate::transport::Transport;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -396,7 +397,7 @@ async fn certificates_that_java_takes_are_taken() {
         let seen = greeting(&tls, Some(name)).await;
         assert_eq!(seen, Ok(Some(subject.to_owned())), "{name}");
     }
-    assert_eq!(tls.counters.failed(), 0);
+    assert_eq!(tls.counters.failed().total(), 0);
 }
 
 #[tokio::test]
@@ -408,7 +409,10 @@ async fn other_certificates_are_refused() {
     }
     let none = greeting(&tls, None).await.expect_err("none");
     assert!(none.contains("peer sent no certificates"), "{none}");
-    assert_eq!((tls.counters.failed(), tls.counters.under_way()), (3, 0));
+    assert_eq!(
+        (tls.counters.failed().total(), tls.counters.under_way()),
+        (3, 0)
+    );
     // Signed by one that has the name of the trusted one.
     let only_foreign = TlsSettings {
         trust_store: Some(store("client-self.pem")),
@@ -533,7 +537,10 @@ async fn who_speaks_no_tls_or_does_not_finish_is_let_go() {
     let patience = Duration::from_millis(20);
     let refusal = outcome(&tls, half, patience).await.expect_err("half");
     assert!(matches!(refusal, Refusal::TimedOut), "{refusal}");
-    assert_eq!((tls.counters.failed(), tls.counters.under_way()), (2, 0));
+    assert_eq!(
+        (tls.counters.failed().total(), tls.counters.under_way()),
+        (2, 0)
+    );
 }
 
 /// Where many wait for their turns, nothing is calculated for who has gone meanwhile.
@@ -606,7 +613,7 @@ async fn a_bound_on_handshakes_refuses_those_beyond() {
     );
     drop(place);
     assert!(greeting(&tls, Some("client")).await.is_ok());
-    assert_eq!(tls.counters.exceeded(), 1);
+    assert_eq!(tls.counters.exceeded().total(), 1);
 }
 
 /// Far more than the buffers of a connection hold, in both directions, with a client that reads late.
