@@ -161,7 +161,7 @@ impl Core {
     pub(super) fn count_persisted(&mut self, number: u64) {
         let acks = &self.shared.metrics.quorum.ack_creation;
         let persisting = &mut self.recollection.persisting;
-        while let Some((_, made_ms)) = persisting.pop_front_if(|(at, _)| *at <= number) {
+        while let Some((_, made_ms)) = pop_through(persisting, number) {
             acks.observe(age_ms(made_ms));
         }
     }
@@ -176,7 +176,7 @@ impl Core {
         if self.member.is_serving_leader() {
             quorum.commits.add(entries);
             let proposed = &mut self.recollection.proposed;
-            while let Some((_, at)) = proposed.pop_front_if(|(index, _)| *index <= last.index) {
+            while let Some((_, at)) = pop_through(proposed, last.index) {
                 quorum.committed(at.elapsed());
             }
         } else {
@@ -286,6 +286,12 @@ impl Recollection {
             self.catching_up = Some(now);
         }
     }
+}
+
+/// Takes the front off while it is not beyond a number.
+fn pop_through<T>(queue: &mut VecDeque<(u64, T)>, through: u64) -> Option<(u64, T)> {
+    let is_due = queue.front().is_some_and(|(at, _)| *at <= through);
+    if is_due { queue.pop_front() } else { None }
 }
 
 fn millis(duration: Duration) -> u64 {

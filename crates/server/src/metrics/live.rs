@@ -55,6 +55,10 @@ fn flag(is: bool) -> f64 {
 impl Live<'_> {
     fn tell_tls(&self, page: &mut dyn Page) {
         let Some(tls) = &self.0.tls else {
+            page.gauge("outstanding_tls_handshake", 0);
+            page.gauge("auth_failed_count", 0);
+            page.counter("tls_handshake_exceeded", &Told(0));
+            page.counter("unsuccessful_handshake", &Told(0));
             return;
         };
         let counters = &tls.counters;

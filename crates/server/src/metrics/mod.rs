@@ -7,6 +7,7 @@
 //! Feeding a cell takes no lock that anybody holds for long and no memory; showing them neither waits for the core
 //! thread nor for the disk.
 
+mod absent;
 mod checkpoints;
 mod clients;
 pub mod counter;
@@ -56,6 +57,7 @@ pub use summary::{Percentiles, Summary};
 use crate::four_letter;
 use crate::node_source::NodeSource;
 use crate::shared::Shared;
+use absent::Absent;
 use live::Live;
 use process::Process;
 
@@ -87,7 +89,7 @@ pub struct Metrics {
 /// Tells everything that is not among the figures of [`four_letter::figures`]. An area adds a line here.
 pub fn tell(shared: &Shared, page: &mut dyn Page) {
     let metrics = &shared.metrics;
-    let areas: [&dyn Figures; 10] = [
+    let areas: [&dyn Figures; 11] = [
         &metrics.startup,
         &metrics.log,
         &metrics.checkpoints,
@@ -97,6 +99,7 @@ pub fn tell(shared: &Shared, page: &mut dyn Page) {
         &metrics.quorum,
         &metrics.disk,
         &Live(shared),
+        &Absent,
         &metrics.process.under(&shared.config.metrics),
     ];
     for area in areas {

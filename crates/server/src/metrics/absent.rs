@@ -1,0 +1,36 @@
+//! Figures of ZooKeeper that count what does not happen here. Dashboards read them, so they are there, and 0; a part of
+//! the server that comes to have one of them takes it from here. Others without a counterpart are left out.
+
+use super::counter::Told;
+use super::page::{Figures, Page};
+use super::summary::Summary;
+
+/// What never happens here.
+pub(super) struct Absent;
+
+/// Watches of closed connections are removed at once; replies are not cached; a leader with a quorum that does not follow
+/// it steps down by raft's rules; an error that cannot be recovered from ends the process; connections are not throttled
+/// by tokens.
+const COUNTERS: [&str; 11] = [
+    "dead_watchers_queued",
+    "dead_watchers_cleared",
+    "response_packet_cache_hits",
+    "response_packet_cache_misses",
+    "response_packet_get_children_cache_hits",
+    "response_packet_get_children_cache_misses",
+    "quit_leading_due_to_disloyal_voter",
+    "unrecoverable_error_count",
+    "ensemble_auth_success",
+    "ensemble_auth_fail",
+    "ensemble_auth_skip",
+];
+
+impl Figures for Absent {
+    fn tell(&self, page: &mut dyn Page) {
+        page.real("connection_drop_probability", 0.0);
+        for name in COUNTERS {
+            page.counter(name, &Told(0));
+        }
+        page.summary("connection_token_deficit", &Summary::default());
+    }
+}
