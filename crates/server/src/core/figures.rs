@@ -216,7 +216,10 @@ impl Core {
             match effect {
                 SessionEffect::Opened { .. } => clients.opened.add(1),
                 SessionEffect::Resumed { .. } => clients.resumed.add(1),
-                SessionEffect::Closed { .. } | SessionEffect::None | SessionEffect::Refused => {}
+                SessionEffect::Closed { .. }
+                | SessionEffect::Restored
+                | SessionEffect::None
+                | SessionEffect::Refused => {}
             }
         }
     }

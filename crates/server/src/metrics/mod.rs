@@ -8,6 +8,7 @@
 //! thread nor for the disk.
 
 mod absent;
+mod backups;
 mod checkpoints;
 mod clients;
 pub mod counter;
@@ -89,7 +90,7 @@ pub struct Metrics {
 /// Tells everything that is not among the figures of [`four_letter::figures`]. An area adds a line here.
 pub fn tell(shared: &Shared, page: &mut dyn Page) {
     let metrics = &shared.metrics;
-    let areas: [&dyn Figures; 11] = [
+    let areas: [&dyn Figures; 12] = [
         &metrics.startup,
         &metrics.log,
         &metrics.checkpoints,
@@ -99,6 +100,7 @@ pub fn tell(shared: &Shared, page: &mut dyn Page) {
         &metrics.quorum,
         &metrics.disk,
         &Live(shared),
+        &shared.backup.counters,
         &Absent,
         &metrics.process.under(&shared.config.metrics),
     ];
