@@ -76,6 +76,9 @@ fn data_to_json(data: Option<&[u8]>) -> serde_json::Value {
 
 /// Sixteen bytes a row between rules, numbers on the left, text on the right.
 fn hex_dump(data: &[u8]) -> String {
+    if data.is_empty() {
+        return String::new();
+    }
     let rule = format!("+--------+{}+{}+", "-".repeat(49), "-".repeat(16));
     let mut text = format!("         +{}+\n", "-".repeat(49));
     text.push_str("         |  0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f |\n");

@@ -1,9 +1,25 @@
-//! Walks over everything below a znode. None of them is a snapshot: others may write meanwhile.
+//! zkCli's walks over everything below a znode, in its order, with many requests at a time. None of them is a snapshot:
+//! others may write meanwhile.
 
-use quenda_client::Client;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+
+use quenda_client::{Client, Error};
 use quenda_proto::ErrorCode;
+use quenda_proto::records::Stat;
 
+use super::walk::{self, AHEAD};
 use super::{AtPath, CommandError, path};
+
+type Children<'a> = Pin<Box<dyn Future<Output = Result<(Vec<String>, Stat), Error>> + Send + 'a>>;
+
+/// A znode whose children come later.
+struct Waiting<'a> {
+    path: String,
+    /// Once it is asked for.
+    children: Option<Children<'a>>,
+}
 
 /// Visits the znode, then the children of each znode in order before what is below them: the order of zkCli's
 /// recursive commands. What vanishes meanwhile is passed over.
@@ -16,10 +32,23 @@ pub async fn visit(
     path::check(root)?;
     client.get_data(root, watch).await.at(root)?;
     each(root).await?;
-    let mut waiting = vec![root.to_owned()];
-    while let Some(parent) = waiting.pop() {
-        let Some(mut names) = children(client, &parent, watch).await? else {
-            continue;
+    let mut waiting = vec![Waiting {
+        path: root.to_owned(),
+        children: None,
+    }];
+    while !waiting.is_empty() {
+        ask_ahead(client, watch, &mut waiting);
+        let Some(Waiting {
+            path: parent,
+            children: Some(children),
+        }) = waiting.pop()
+        else {
+            break;
+        };
+        let mut names = match children.await {
+            Ok((names, _)) => names,
+            Err(error) if walk::is(&error, ErrorCode::NoNode) => continue,
+            Err(error) => return Err(error).at(&parent),
         };
         path::sort(&mut names);
         let found: Vec<String> = names
@@ -29,31 +58,48 @@ pub async fn visit(
         for path in &found {
             each(path).await?;
         }
-        waiting.extend(found.into_iter().rev());
+        waiting.extend(found.into_iter().rev().map(|path| Waiting {
+            path,
+            children: None,
+        }));
     }
     Ok(())
+}
+
+/// Asks for the children of the next ones, which are at the end.
+fn ask_ahead<'a>(client: &'a Client, watch: bool, waiting: &mut [Waiting<'a>]) {
+    for next in waiting.iter_mut().rev().take(AHEAD) {
+        if next.children.is_none() {
+            next.children = Some(ask(client, watch, &next.path));
+        }
+    }
+}
+
+/// Watches are few: they are left one by one, as they come up.
+fn ask<'a>(client: &'a Client, watch: bool, path: &str) -> Children<'a> {
+    if !watch {
+        return Box::pin(client.get_children_ahead(path));
+    }
+    let path = path.to_owned();
+    Box::pin(async move { client.get_children(&path, true).await })
 }
 
 /// All paths of the subtree, parents before children.
 pub async fn list(client: &Client, root: &str) -> Result<Vec<String>, CommandError> {
     let mut paths = vec![root.to_owned()];
+    let mut asked: VecDeque<(String, Children<'_>)> = VecDeque::with_capacity(AHEAD);
     let mut next = 0;
-    while let Some(parent) = paths.get(next).cloned() {
-        let (names, _) = client.get_children(&parent, false).await.at(&parent)?;
+    loop {
+        while asked.len() < AHEAD
+            && let Some(path) = paths.get(next)
+        {
+            asked.push_back((path.clone(), ask(client, false, path)));
+            next += 1;
+        }
+        let Some((parent, children)) = asked.pop_front() else {
+            return Ok(paths);
+        };
+        let (names, _) = children.await.at(&parent)?;
         paths.extend(names.iter().map(|name| path::child(&parent, name)));
-        next += 1;
-    }
-    Ok(paths)
-}
-
-async fn children(
-    client: &Client,
-    parent: &str,
-    watch: bool,
-) -> Result<Option<Vec<String>>, CommandError> {
-    match client.get_children(parent, watch).await {
-        Ok((names, _)) => Ok(Some(names)),
-        Err(error) if error.code() == Some(ErrorCode::NoNode.code()) => Ok(None),
-        Err(error) => Err(error).at(parent),
     }
 }
