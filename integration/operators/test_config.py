@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -12,8 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.dont_write_bytecode = True
 
 from integration.lib.ensemble import Ensemble  # noqa: E402
-from integration.lib.quenda_server import quenda_binary  # noqa: E402
-from integration.lib.zkwire import eventually  # noqa: E402
+from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
+from integration.lib.zkwire import Conn, eventually  # noqa: E402
 from integration.operators.members_story import CFG, files, newest, story, wait_for_lines  # noqa: E402
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "members.txt"
@@ -165,6 +166,53 @@ def test_a_configuration_that_cannot_be_written_does_not_stop_the_member(tmp_pat
             conn.reconfig(f"server.4={extra.line()}", None, None)
         eventually(lambda: "they cannot be written" in member.log_tail(20000), what="a word in the log")
         assert member.serving() and (member.folder / "zoo.cfg").read_text() == static
+
+
+def test_an_empty_member_founds_nothing_where_it_may_not_create_its_data(tmp_path):
+    ensemble = Ensemble(tmp_path, cfg={"db.autocreate": "false"})
+    try:
+        ensemble.spawn()
+        eventually(lambda: all("founds no ensemble" in member.log_tail(20000) for member in ensemble), what="the word")
+        assert not any(member.serving() for member in ensemble)
+        for member in ensemble:
+            member.kill9()
+            (member.data / "initialize").touch()
+        ensemble.start()
+        assert not any((member.data / "initialize").exists() for member in ensemble), "it stands for one start"
+        # With its disk lost a member is fed by the others, marker or not.
+        lost = ensemble.followers()[0]
+        lost.kill9()
+        lost.wipe()
+        lost.start()
+    finally:
+        ensemble.close()
+
+
+def test_a_quorum_port_that_is_taken_is_tried_again_and_ends_with_14(tmp_path):
+    ensemble = Ensemble(tmp_path)
+    try:
+        member = ensemble[1]
+        with socket.socket() as other:
+            other.bind((member.host, member.quorum_port))
+            other.listen()
+            member.spawn()
+            assert member.server.process.wait(30) == 14
+        assert member.log_tail(20000).count("it is tried again") == 2
+        assert "the quorum port is the first one in the own server line" in member.log_tail(20000)
+        ensemble.start()
+    finally:
+        ensemble.close()
+
+
+def test_without_syncs_and_with_many_checkpoints_nothing_is_lost_to_a_kill(tmp_path):
+    with QuendaServer(tmp_path, {"forceSync": "no", "snapCount": "5", "clientTcpKeepAlive": "true"}) as server:
+        assert "forceSync=no: what was acknowledged is not on the disk yet" in server.log_tail()
+        with Conn(server.port) as conn:
+            for number in range(100):
+                conn.create(f"/a{number}")
+        server.restart(hard=True)
+        with Conn(server.port) as conn:
+            assert len(conn.children("/")) == 101
 
 
 def test_without_reconfig_no_file_is_touched(tmp_path):

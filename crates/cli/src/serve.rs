@@ -184,6 +184,10 @@ fn end(result: Result<(), ServeError>, log: &LogSink) -> End {
             code: 4,
             last_line: Some("Unable to start AdminServer, exiting abnormally"),
         },
+        ServeError::ListenQuorum { .. } => End {
+            code: 14,
+            last_line: None,
+        },
         ServeError::Stuck => {
             log.flush();
             std::process::abort();

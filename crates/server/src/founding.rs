@@ -76,6 +76,15 @@ pub fn find_start(shared: &Shared, neighbours: &Neighbours) -> Option<Recovered>
                 neighbours.set_state(PeerState::Joining);
                 return Some(Recovered::joining());
             }
+            Finding::Found(_) if !shared.config.storage.may_found => {
+                if Instant::now() >= report {
+                    report += FOUNDING_REPORT;
+                    warn!(
+                        "db.autocreate=false: this member is empty and founds no ensemble. Put an empty file named initialize \
+                         into dataDir on a first start; else it waits for members that have data"
+                    );
+                }
+            }
             Finding::Found(all) if all || Instant::now() >= grace => {
                 info!(
                     ?voters,

@@ -31,6 +31,9 @@ pub const LOST_ENTRIES_REPORT: Duration = Duration::from_secs(60);
 /// How long a member counts as one with old data after another one has said so, ms: some heartbeats, which say it anew.
 pub const LOST_ENTRIES_FRESH_MS: u64 = 2000;
 
+/// How long a start waits before it tries the quorum port again that another process has; ZooKeeper's pause.
+pub const QUORUM_BIND_PAUSE: Duration = Duration::from_secs(1);
+
 /// How often the file with the SASL users is looked at.
 pub const SASL_RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 

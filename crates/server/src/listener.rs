@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quenda_frontend::{Connection, ServiceMode};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -124,6 +125,11 @@ impl Acceptor {
         };
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%peer, %error, "no TCP_NODELAY");
+        }
+        if self.shared.config.client_keep_alive
+            && let Err(error) = SockRef::from(&stream).set_keepalive(true)
+        {
+            debug!(%peer, %error, "no keep-alive");
         }
         let newcomer = Newcomer {
             peer,

@@ -30,7 +30,7 @@ use crate::founding::find_start;
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
 use crate::http::HttpListener;
 use crate::image_store::ImageStore;
-use crate::limits::{CLOSE_PATIENCE, STOP_PATIENCE};
+use crate::limits::{CLOSE_PATIENCE, QUORUM_BIND_PAUSE, STOP_PATIENCE};
 use crate::listener::{self, Acceptor, Listeners};
 use crate::log_writer::LogWriter;
 use crate::member_files::MemberFiles;
@@ -65,6 +65,14 @@ pub enum ServeError {
     /// The port for administration, which the configuration asks for, could not be had.
     #[error("administration over HTTP cannot listen on {address}: {cause}{}", admin_remedy(.cause))]
     Admin {
+        /// What was asked for.
+        address: String,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// The port for the other members could not be had.
+    #[error("cannot listen on {address} for the other members: {cause}{}", remedy(.cause))]
+    ListenQuorum {
         /// What was asked for.
         address: String,
         /// Why not.
@@ -264,8 +272,8 @@ async fn open_port(
 fn open_quorum_port(config: &ServerConfig) -> Result<Vec<QuorumListener>, ServeError> {
     let mut listeners = Vec::new();
     for (host, port) in &config.quorum_listen {
-        let opened = peers::listen(&[(host.clone(), *port)], &SystemResolver);
-        listeners.extend(opened.map_err(|cause| ServeError::Listen {
+        let opened = bind_quorum(&(host.clone(), *port), config.quorum_bind_attempts);
+        listeners.extend(opened.map_err(|cause| ServeError::ListenQuorum {
             address: format!("{}:{port}", host.as_deref().unwrap_or("*")),
             cause,
         })?);
@@ -295,6 +303,21 @@ fn open_admin_port(config: &ServerConfig) -> Result<Option<HttpListener>, ServeE
     Ok(None)
 }
 
+/// While another process has the port it is tried again: what runs there may be the server before this one.
+fn bind_quorum(place: &peers::Own, attempts: u32) -> io::Result<Vec<QuorumListener>> {
+    let mut left = attempts;
+    loop {
+        match peers::listen(std::slice::from_ref(place), &SystemResolver) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && left != 1 => {
+                warn!(%error, "another process has the quorum port: it is tried again");
+                left = left.saturating_sub(1);
+                std::thread::sleep(QUORUM_BIND_PAUSE);
+            }
+            other => return other,
+        }
+    }
+}
+
 /// The threads of a server that was started.
 pub(crate) struct Server {
     shared: Arc<Shared>,
@@ -322,6 +345,10 @@ impl Opened {
         let started = std::time::Instant::now();
         let (store, recovered) = RocksStore::open(open_options(config, start))?;
         let log_read = started.elapsed();
+        if !config.storage.force_sync {
+            store.leave_syncs_to_the_system();
+        }
+        remove_markers(config);
         let tree = load_tree(&store).map_err(ServeError::Load)?;
         info!(
             znodes = tree.counts().znodes,
@@ -349,6 +376,15 @@ impl Opened {
             directory: config.data_dir.clone(),
             members: membership.members().len(),
         })
+    }
+}
+
+/// They stand for one start.
+fn remove_markers(config: &ServerConfig) {
+    for marker in &config.storage.markers {
+        if let Err(error) = std::fs::remove_file(marker) {
+            warn!(file = %marker.display(), %error, "the marker of a first start cannot be removed");
+        }
     }
 }
 

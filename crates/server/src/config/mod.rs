@@ -19,6 +19,7 @@ mod sasl;
 #[cfg(test)]
 mod sasl_tests;
 mod settings;
+mod storage;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ pub use metrics::{MetricsEndpoint, MetricsSettings};
 pub use remark::{ConfigError, Level, Remark};
 pub use sasl::SaslSettings;
 pub use settings::Environment;
+pub use storage::StorageSettings;
 pub use tls::{ClientAuth, Password, Protocol, Secret, StoreFormat, StoreSettings, TlsSettings};
 
 /// Settings of one member, checked.
@@ -121,6 +123,12 @@ pub struct ServerConfig {
     pub x509_super_user: Option<String>,
     /// The audit log; `None` for none. `audit.enable`.
     pub audit: Option<AuditSettings>,
+    /// The store.
+    pub storage: StorageSettings,
+    /// Whether the system looks for clients that are gone without a word. `clientTcpKeepAlive`.
+    pub client_keep_alive: bool,
+    /// How often the quorum port is tried while another process has it; 0 for ever. `electionPortBindRetry`.
+    pub quorum_bind_attempts: u32,
     /// Whether every read waits until it is sure to see all writes acknowledged before it was asked.
     /// `quenda.linearizableReads`.
     pub linearizable_reads: bool,

@@ -10,7 +10,7 @@ use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
 use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
-use super::{admin, audit, keys, members, metrics, sasl, tls};
+use super::{admin, audit, keys, members, metrics, sasl, storage, tls};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 4] = ["digest", "ip", SASL, X509];
@@ -25,6 +25,21 @@ const PROVIDERS: [&str; 5] = [
 const ENSEMBLE_PROVIDER: &str = "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider";
 const SASL: &str = "sasl";
 const X509: &str = "x509";
+/// Keys without effect that take `true` and `false` alone.
+const STRICT_BOOLEANS: [&str; 5] = [
+    "syncEnabled",
+    "localSessionsEnabled",
+    "localSessionsUpgradingEnabled",
+    "portUnification",
+    "sslQuorumReloadCertFiles",
+];
+/// Keys without effect that take a number alone.
+const STRICT_NUMBERS: [&str; 4] = [
+    "connectToLearnerMasterLimit",
+    "autopurge.snapRetainCount",
+    "autopurge.purgeInterval",
+    "observerMasterPort",
+];
 /// The greatest number a Java `int` holds.
 const GREATEST_NUMBER: i64 = i32::MAX as i64;
 /// The least request bound with which a client can still open a session.
@@ -71,11 +86,16 @@ pub(super) fn resolve(
     let x509_enabled = tls::provides_x509(&reader, tls.as_ref());
     let audit = audit::resolve(&mut reader, &data_dir)?;
     let metrics = metrics::resolve(&mut reader)?;
+    let storage = storage::resolve(&mut reader, [Some(&data_dir), data_log_dir.as_deref()])?;
+    reader.demand_forms()?;
     Ok(ServerConfig {
         file: None,
         written_file: None,
         audit,
         metrics,
+        storage,
+        client_keep_alive: reader.is_true("clientTcpKeepAlive"),
+        quorum_bind_attempts: reader.loose("electionPortBindRetry", 0, GREATEST_NUMBER)?,
         client_port,
         client_address,
         data_dir,
@@ -157,6 +177,19 @@ impl Reader<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Keys without effect here that ZooKeeper's own parser would stop at.
+    fn demand_forms(&self) -> Result<(), ConfigError> {
+        for name in STRICT_BOOLEANS {
+            self.strict_bool(name)?;
+        }
+        for name in STRICT_NUMBERS {
+            if self.settings.get(name).is_some() {
+                self.strict(name)?;
+            }
+        }
+        Ok(())
     }
 
     fn tick_time(&self) -> Result<u32, ConfigError> {

@@ -75,18 +75,18 @@ const CORE: &[Key] = &[
     Key::new(Honoured, File, "maxSessionTimeout", "-1", "longest session timeout granted, ms; -1 for 20 ticks"),
     Key::new(Honoured, File, "clientPortListenBacklog", "-1", "length of the accept queue; -1 for the system's choice"),
     Key::new(Accepted, Property, "serverCnxnFactory", "", "names a Java class; there is one kind of listener"),
-    Key::new(Accepted, Property, "clientTcpKeepAlive", "false", "keep-alive of client sockets is not there yet"),
+    Key::new(Honoured, Property, "clientTcpKeepAlive", "false", "`true`: the system looks for clients that are gone without a word"),
     Key::new(Honoured, Bare, "jute.maxbuffer", "1048575", "greatest request, bytes; read in the file too"),
     Key::new(Accepted, Property, "jute.maxbuffer.extrasize", "", "what the server writes itself has no such bound"),
 ];
 
 #[rustfmt::skip]
 const STORAGE: &[Key] = &[
-    Key::new(Accepted, Property, "snapCount", "100000", OWN_LOG),
+    Key::new(Mapped, Property, "snapCount", "100000", "if it is set: transactions after which a checkpoint is made, beside those that follow the time and the bytes changed"),
     Key::new(Accepted, Property, "snapSizeLimitInKb", "4194304", OWN_LOG),
     Key::new(Accepted, Property, "txnLogSizeLimitInKb", "-1", OWN_LOG),
     Key::new(Accepted, Property, "preAllocSize", "65536", OWN_LOG),
-    Key::new(Accepted, Property, "forceSync", "yes", "an acknowledged write is always on the disk"),
+    Key::new(Honoured, Property, "forceSync", "yes", "`no`: writes are acknowledged before they are on the disk; a machine that fails loses the last ones"),
     Key::new(Accepted, Property, "fsync.warningthresholdms", "1000", "slow syncs are not counted yet"),
     Key::new(Accepted, Property, "flushDelay", "0", "writes that wait together share one sync by themselves"),
     Key::new(Accepted, Property, "maxWriteQueuePollTime", "", "writes that wait together share one sync by themselves"),
@@ -100,13 +100,13 @@ const STORAGE: &[Key] = &[
     Key::new(Accepted, Property, "digest.enabled", "true", "the digest of the tree is always kept"),
     Key::new(Accepted, Property, "closeSessionTxn.enabled", "true", "a session's end always names its znodes"),
     Key::new(Honoured, Property, "datadir.autocreate", "true", "`false`: a missing directory stops the start"),
-    Key::new(Accepted, Property, "db.autocreate", "true", "a member that turns up empty has no vote before it has caught up, in either case"),
+    Key::new(Honoured, Property, "db.autocreate", "true", "`false`: a member with an empty store waits for an ensemble to join and founds none, unless the file `initialize` is in `dataDir` or `dataLogDir`; it goes with the start"),
     Key::new(Accepted, File, "autopurge.snapRetainCount", "3", "what a checkpoint replaces goes by itself"),
     Key::new(Accepted, File, "autopurge.purgeInterval", "0", "what a checkpoint replaces goes by itself"),
     Key::new(Accepted, File, "syncEnabled", "true", "observers always write to the disk"),
     Key::new(Accepted, Property, "observer.syncEnabled", "true", "observers always write to the disk"),
     Key::new(Accepted, Property, "intBufferStartingSizeBytes", "1024", OWN_THREADS),
-    Key::new(Warned, Property, "testingonly.initialZxid", "", "a hook for ZooKeeper's own tests"),
+    Key::new(Accepted, Property, "testingonly.initialZxid", "", "a hook for ZooKeeper's own tests"),
 ];
 
 #[rustfmt::skip]
@@ -124,7 +124,7 @@ const ENSEMBLE: &[Key] = &[
     Key::new(Honoured, File, "reconfigEnabled", "false", "allows the reconfig request; a member that runs alone refuses it"),
     Key::new(Honoured, File, "quorumListenOnAllIPs", "false", "`true`: listen for members on all addresses, not on those of the own `server.N` line"),
     Key::new(Warned, Property, "leaderServes", "yes", "the leader serves clients"),
-    Key::new(Accepted, Property, "observerMasterPort", "0", FED_BY_LEADER),
+    Key::new(Warned, Property, "observerMasterPort", "0", FED_BY_LEADER),
     Key::new(Accepted, Property, "observerMaster.sizeLimit", "33554432", FED_BY_LEADER),
     Key::new(Accepted, Property, "observer.reconnectDelayMs", "0", OWN_QUORUM),
     Key::new(Accepted, Property, "observer.election.DelayMs", "200", OWN_QUORUM),
@@ -142,7 +142,7 @@ const ENSEMBLE: &[Key] = &[
     Key::new(Accepted, Bare, "leader.nodelay", "true", "links between members never wait to fill a packet"),
     Key::new(Accepted, Bare, "follower.nodelay", "true", "links between members never wait to fill a packet"),
     Key::new(Accepted, Property, "leaderConnectDelayDuringRetryMs", "100", OWN_QUORUM),
-    Key::new(Accepted, Property, "electionPortBindRetry", "3", OWN_QUORUM),
+    Key::new(Honoured, Property, "electionPortBindRetry", "3", "how often the quorum port is tried, a second apart, while another process has it; 0 for ever; then exit code 14"),
     Key::new(Accepted, Property, "tcpKeepAlive", "false", "links between members always have keep-alive"),
     Key::new(Accepted, Property, "multiAddress.*", "", "several addresses in a `server.N` line are always allowed and tried in turn"),
     Key::new(Refused, File, "oraclePath", "", "an oracle that decides who has the quorum is not there"),

@@ -80,6 +80,14 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         file: Some(case.path("zoo.cfg")),
         written_file: None,
         audit: None,
+        storage: StorageSettings {
+            force_sync: true,
+            snap_count: None,
+            may_found: true,
+            markers: Vec::new(),
+        },
+        client_keep_alive: false,
+        quorum_bind_attempts: 3,
         client_port: Some(2181),
         client_address: None,
         data_dir: case.folder.path().to_owned(),
@@ -152,13 +160,22 @@ fn every_honoured_key_arrives() {
          nio.sessionlessCnxnTimeout=14\n\
          enforce.auth.enabled=true\nenforce.auth.schemes=ip\nquenda.linearizableReads=true\n\
          audit.enable=true\nquenda.audit.file=DIR/audit.log\nquenda.audit.format=json\n\
-         quenda.audit.maxFileSizeMb=3\nquenda.audit.maxFiles=4\n",
+         quenda.audit.maxFileSizeMb=3\nquenda.audit.maxFiles=4\n\
+         forceSync=no\nsnapCount=1000\ndb.autocreate=false\nclientTcpKeepAlive=true\nelectionPortBindRetry=0\n",
     );
     let data_dir = config.folder.path().to_owned();
     let expected = ServerConfig {
         metrics: super::metrics::tests::plain(),
         file: Some(config.path("zoo.cfg")),
         written_file: None,
+        storage: StorageSettings {
+            force_sync: false,
+            snap_count: Some(1000),
+            may_found: false,
+            markers: Vec::new(),
+        },
+        client_keep_alive: true,
+        quorum_bind_attempts: 0,
         audit: Some(AuditSettings {
             path: data_dir.join("audit.log"),
             format: AuditFormat::Json,
@@ -669,4 +686,33 @@ fn a_check_tells_what_becomes_of_each_line_and_shows_no_secret() {
             .iter()
             .any(|remark| remark.text.ends_with("Did you mean maxClientCnxns?"))
     );
+}
+
+#[test]
+fn the_marker_of_a_first_start_counts_beside_the_data_and_beside_the_log() {
+    for place in ["initialize", "log/initialize"] {
+        let case = Case::with("dataLogDir=DIR/log\ndb.autocreate=false\n");
+        fs::create_dir(case.path("log")).expect("is made");
+        assert!(!case.config().storage.may_found);
+        case.write(place, "");
+        let storage = case.config().storage;
+        assert!(storage.may_found, "{place}");
+        assert_eq!(storage.markers, [case.path(place)]);
+    }
+}
+
+#[test]
+fn keys_without_effect_are_demanded_in_their_form() {
+    for (text, refusal) in [
+        (
+            "localSessionsEnabled=yes",
+            "Invalid option yes for localSessionsEnabled. Choose 'true' or 'false.'",
+        ),
+        (
+            "autopurge.purgeInterval=1d",
+            "autopurge.purgeInterval: 1d is not a number",
+        ),
+    ] {
+        assert_eq!(Case::with(text).refusal(), refusal);
+    }
 }

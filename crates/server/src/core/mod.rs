@@ -61,6 +61,8 @@ pub struct Core {
     due: Due,
     /// Index of the last entry in the newest checkpoint that was collected.
     checkpointed: u64,
+    /// zxid of the last transaction in it.
+    checkpointed_zxid: i64,
     /// Bytes of log that the last cut has left in memory: more than usual while a member lags.
     window_left: u64,
     /// Bytes of log that stay behind a checkpoint for members that lag.
@@ -95,7 +97,10 @@ impl Core {
     /// Everything is in place, nothing runs yet.
     pub fn new(shared: Arc<Shared>, parts: Parts) -> Core {
         let now = Instant::now();
-        let checkpointed = shared.tree.read().applied_index();
+        let (checkpointed, checkpointed_zxid) = {
+            let tree = shared.tree.read();
+            (tree.applied_index(), tree.last_zxid())
+        };
         Core {
             applier: Applier::new(shared.member),
             member: parts.member,
@@ -108,6 +113,7 @@ impl Core {
             expired: Vec::new(),
             due: Due::starting(now, &shared.config),
             checkpointed,
+            checkpointed_zxid,
             window_left: 0,
             log_retained: RETAINED_LOG_BYTES,
             installing: None,

@@ -257,12 +257,17 @@ impl Core {
             return;
         }
         let now = Instant::now();
-        let dirty = self.shared.tree.read().dirty_bytes();
+        let (dirty, zxid) = {
+            let tree = self.shared.tree.read();
+            (tree.dirty_bytes(), tree.last_zxid())
+        };
+        let wanted = self.shared.config.storage.snap_count;
+        let counted = wanted.is_some_and(|count| zxid - self.checkpointed_zxid >= i64::from(count));
         let status = self.member.status();
         let behind = status.applied > self.checkpointed;
         // A complete one copies the whole tree: while the store fails, not more often than it has to.
         let log_max = self.window_left.max(self.log_retained) + CHECKPOINT_LOG_BYTES;
-        let early = (dirty >= CHECKPOINT_BYTES || status.window_bytes >= log_max)
+        let early = (dirty >= CHECKPOINT_BYTES || status.window_bytes >= log_max || counted)
             && !self.shared.is_checkpoint_lost();
         let wanted = self.shared.backup.takes_checkpoint();
         let due = behind && (early || wanted || now >= self.due.checkpoint);
@@ -276,6 +281,7 @@ impl Core {
         let membership = self.member.membership();
         let mut tree = self.shared.tree.write();
         self.checkpointed = tree.applied_index();
+        self.checkpointed_zxid = tree.last_zxid();
         self.checkpointer.collect(&mut tree, membership);
     }
 }

@@ -207,6 +207,7 @@ impl Core {
         }
         let tree = RwLockWriteGuard::downgrade(tree);
         self.checkpointed = tree.applied_index();
+        self.checkpointed_zxid = tree.last_zxid();
         self.shared.backup.checkpointed(self.checkpointed);
         let now_ms = self.shared.clock.now_ms();
         self.member.installed(image.index, *number, &tree, now_ms);

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use quenda_consensus::{HardState, LogBatch, Recovered};
 use quenda_tree::Table;
-use rocksdb::{DB, WriteBatch};
+use rocksdb::{DB, WriteBatch, WriteOptions};
 
 pub use offline::StoreLook;
 pub use open::OpenOptions;
@@ -54,6 +54,8 @@ struct Shared {
     log: Mutex<LogState>,
     checkpoint: Mutex<CheckpointState>,
     failed: AtomicBool,
+    /// Whether an append is durable when it returns.
+    syncs: AtomicBool,
     /// How many wait for `db` to change it: who looks at it for long is to let go.
     awaited: AtomicUsize,
     images: Images,
@@ -105,12 +107,18 @@ impl RocksStore {
             log: Mutex::new(log),
             checkpoint: Mutex::new(checkpoint),
             failed: AtomicBool::new(false),
+            syncs: AtomicBool::new(true),
             awaited: AtomicUsize::new(0),
         };
         let store = RocksStore {
             shared: Arc::new(shared),
         };
         Ok((store, recovered))
+    }
+
+    /// From now on appends are handed to the system and not waited for: they outlive this process, and not the machine.
+    pub fn leave_syncs_to_the_system(&self) {
+        self.shared.syncs.store(false, Ordering::Relaxed);
     }
 
     /// The open database, for reading.
@@ -191,7 +199,11 @@ impl Store for RocksStore {
             format::PROGRESS_KEY,
             progress.encode(),
         );
-        db.write_opt(write, &options::synced())
+        let options = match self.shared.syncs.load(Ordering::Relaxed) {
+            true => options::synced(),
+            false => WriteOptions::default(),
+        };
+        db.write_opt(write, &options)
             .map_err(|error| self.write_failed(&error))?;
         log.last = last;
         log.progress = progress;
