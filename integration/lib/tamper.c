@@ -1,12 +1,16 @@
 /* Preloaded into a server under test: puts its wall clock forward or back and makes its disk slow.
  *
- * TAMPER_CONTROL names a file of three 64-bit integers that is mapped, so that the test changes them while the server
- * runs: offset of CLOCK_REALTIME in ms, delay of every sync in ms, number of syncs so far. See tamper.py.
+ * TAMPER_CONTROL names a file of four 64-bit integers that is mapped, so that the test changes them while the server
+ * runs: offset of CLOCK_REALTIME in ms, delay of every sync in ms, number of syncs so far, delay of every look into a
+ * directory in ms. See tamper.py.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -17,6 +21,7 @@ struct control {
     volatile int64_t offset_ms;
     volatile int64_t sync_delay_ms;
     int64_t syncs;
+    volatile int64_t look_delay_ms;
 };
 
 static struct control *control;
@@ -62,16 +67,31 @@ time_t time(time_t *result) {
     return now.tv_sec;
 }
 
+static void sleep_ms(int64_t delay) {
+    if (delay > 0) {
+        struct timespec wait = {delay / 1000, delay % 1000 * 1000000};
+        nanosleep(&wait, NULL);
+    }
+}
+
 static void linger(void) {
     if (!control) {
         return;
     }
     __atomic_fetch_add(&control->syncs, 1, __ATOMIC_RELAXED);
-    int64_t delay = control->sync_delay_ms;
-    if (delay > 0) {
-        struct timespec wait = {delay / 1000, delay % 1000 * 1000000};
-        nanosleep(&wait, NULL);
+    sleep_ms(control->sync_delay_ms);
+}
+
+/* What the system says about processes is on no disk. */
+DIR *opendir(const char *name) {
+    static DIR *(*next)(const char *);
+    if (!next) {
+        next = (DIR *(*)(const char *))dlsym(RTLD_NEXT, "opendir");
     }
+    if (control && strncmp(name, "/proc/", 6) != 0) {
+        sleep_ms(control->look_delay_ms);
+    }
+    return next(name);
 }
 
 int fsync(int file) {

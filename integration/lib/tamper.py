@@ -5,6 +5,7 @@
     ...
     tamper.clock(60.0)       # its wall clock is a minute ahead from now on
     tamper.slow_disk(0.5)    # each sync takes half a second longer
+    tamper.slow_looks(0.5)   # so does each listing of a directory
 """
 
 import os
@@ -26,7 +27,7 @@ def library():
         cache.mkdir(parents=True, exist_ok=True)
         handle, staged = tempfile.mkstemp(dir=cache)
         os.close(handle)
-        words = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", staged, str(SOURCE)]
+        words = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", staged, str(SOURCE), "-ldl"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ServerError(f"cannot compile {SOURCE}: {done.stderr}")
@@ -40,7 +41,7 @@ class Tamper:
     def __init__(self, folder):
         self._file = pathlib.Path(folder) / "tamper.control"
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._file.write_bytes(bytes(24))
+        self._file.write_bytes(bytes(32))
 
     def environment(self):
         return {"LD_PRELOAD": str(library()), "TAMPER_CONTROL": str(self._file)}
@@ -55,6 +56,9 @@ class Tamper:
 
     def slow_disk(self, seconds):
         self._put(8, round(seconds * 1000))
+
+    def slow_looks(self, seconds):
+        self._put(24, round(seconds * 1000))
 
     @property
     def syncs(self):

@@ -387,19 +387,18 @@ impl<S: Transport> ConnectionTask<S> {
         self.handle.connection.lock().count_word();
         self.count();
         let argument = self.input[4..4 + self.shared.words.argument_len(word)].to_vec();
-        let turns = Arc::clone(&self.shared);
-        let _turn = if word.is_listing() {
-            Some(timeout(WORD_PATIENCE, turns.listings.acquire()).await?)
-        } else {
-            None
-        };
         let shared = Arc::clone(&self.shared);
-        // Some words read the disk or walk over all connections.
-        let answer = tokio::task::spawn_blocking(move || {
-            let source = NodeSource::new(&shared);
-            shared.words.answer(word, &argument, &source)
-        })
-        .await?;
+        let make = move || make_answer(shared, word, argument);
+        let (listing, answer);
+        let answer = if word.is_listing() {
+            let shared = Arc::clone(&self.shared);
+            let made = shared.listings.get(word, make);
+            listing = timeout(WORD_PATIENCE, made).await??;
+            listing.text()
+        } else {
+            answer = make().await?;
+            &answer
+        };
         timeout(WORD_PATIENCE, self.stream.write_all(answer.as_bytes())).await??;
         self.handle
             .connection
@@ -410,6 +409,15 @@ impl<S: Transport> ConnectionTask<S> {
         timeout(WORD_PATIENCE, self.stream.shutdown()).await??;
         Ok(CloseReason::ClientClosed)
     }
+}
+
+/// Makes the answer aside: some words walk over all connections or ask other threads.
+async fn make_answer(shared: Arc<Shared>, word: Word, argument: Vec<u8>) -> io::Result<String> {
+    let answer = tokio::task::spawn_blocking(move || {
+        let source = NodeSource::new(&shared);
+        shared.words.answer(word, &argument, &source)
+    });
+    Ok(answer.await?)
 }
 
 enum FirstBytes {

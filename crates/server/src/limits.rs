@@ -72,9 +72,16 @@ pub const LINGER_BYTES: usize = 4096;
 /// How long a four-letter word's answer may take to be accepted.
 pub const WORD_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Listings of the four-letter words (`cons`, `dump`, …) that are made or sent at one time: each may be
-/// many megabytes. More wait their turn, [`WORD_PATIENCE`] at most; then they are closed unanswered.
-pub const LISTINGS_MAX: usize = 2;
+/// KiB of the long answers to four-letter words (`cons`, `dump`, …) that are being read at one time, those of
+/// [`LISTING_ALWAYS_BYTES`] and less not counted. Who asks for one that does not fit is closed unanswered. A single one
+/// always fits.
+pub const LISTING_ROOM_KIB: u32 = 128 << 10;
+
+/// Bytes of an answer that needs no room among them.
+pub const LISTING_ALWAYS_BYTES: usize = 64 << 10;
+
+/// How long the data directories may take to be looked at before the sizes seen last are shown.
+pub const DIRECTORY_PATIENCE: Duration = Duration::from_millis(300);
 
 /// Namespaces whose refusals by quotas are counted: each is a line of `mntr`. More are not counted.
 pub const QUOTA_NAMESPACES_MAX: usize = 1000;
@@ -104,7 +111,7 @@ pub const DISK_INTERVAL: Duration = Duration::from_millis(200);
 pub const STORE_RETRY: Duration = Duration::from_millis(500);
 
 /// How long a question to the core thread may wait for its answer.
-pub const ASK_PATIENCE: Duration = Duration::from_millis(500);
+pub const ASK_PATIENCE: Duration = Duration::from_millis(300);
 
 /// How long a stop waits for what was already accepted to become durable.
 pub const STOP_PATIENCE: Duration = Duration::from_secs(10);

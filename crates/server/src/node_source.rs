@@ -1,9 +1,9 @@
 //! Where the four-letter words get their figures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use quenda_frontend::ServiceMode;
+use quenda_frontend::{ConnectionId, ServiceMode};
 use quenda_node::PeerReport;
 use quenda_tree::ensemble::PeerAddress;
 
@@ -13,13 +13,13 @@ use crate::four_letter::{
     ConnectionView, DirectorySizes, Ensemble, Leading, Mode, Process, SessionExpiry, SessionView,
     Settings, Source, State, Traffic, WatchSummary,
 };
-use crate::limits::ASK_PATIENCE;
+use crate::limits::{ASK_PATIENCE, DIRECTORY_PATIENCE};
 use crate::member_status;
 use crate::metrics::{self, Page};
 use crate::registry::{Door, Handle};
 use crate::shared::Shared;
 use crate::status::Role;
-use crate::system::{max_files, open_files, size_of_tree};
+use crate::system::{max_files, open_files};
 
 /// The running server as the words see it.
 pub struct NodeSource<'a> {
@@ -71,6 +71,18 @@ impl<'a> NodeSource<'a> {
             heard => self.shared.clock.now_ms().saturating_sub(heard),
         };
         now - silent as i64 + i64::from(session.timeout_ms)
+    }
+
+    /// While the core thread is held up nobody's time runs out: each session has all of its timeout.
+    fn expiries_at_rest(&self) -> Vec<SessionExpiry> {
+        let now = wall_ms();
+        let timeouts = self.session_timeouts().into_iter();
+        timeouts
+            .map(|(id, timeout_ms)| SessionExpiry {
+                id,
+                at_ms: now + i64::from(timeout_ms),
+            })
+            .collect()
     }
 
     fn outstanding(&self) -> u64 {
@@ -165,15 +177,7 @@ impl Source for NodeSource<'_> {
     }
 
     fn directory_sizes(&self) -> DirectorySizes {
-        let config = &self.shared.config;
-        let data_bytes = size_of_tree(&config.data_dir);
-        DirectorySizes {
-            data_bytes,
-            log_bytes: config
-                .data_log_dir
-                .as_deref()
-                .map_or(data_bytes, size_of_tree),
-        }
+        self.shared.directories.read(DIRECTORY_PATIENCE)
     }
 
     fn session_expiries(&self) -> Vec<SessionExpiry> {
@@ -186,7 +190,7 @@ impl Source for NodeSource<'_> {
             };
             member.tracker().deadlines().map(expiry).collect()
         });
-        answer.unwrap_or_default()
+        answer.unwrap_or_else(|| self.expiries_at_rest())
     }
 
     fn session_timeouts(&self) -> Vec<(i64, i32)> {
@@ -274,14 +278,20 @@ impl Source for NodeSource<'_> {
     }
 
     fn watches_by_path(&self) -> Vec<(String, Vec<i64>)> {
-        let session = |id| {
-            let handle = self.shared.registry.get(id)?;
-            handle.connection.lock().session()
+        // Each connection is looked for once, however much it watches.
+        let mut sessions: HashMap<ConnectionId, Option<i64>> = HashMap::new();
+        let mut session = |id| {
+            let find = || {
+                let handle = self.shared.registry.get(id)?;
+                handle.connection.lock().session()
+            };
+            *sessions.entry(id).or_insert_with(find)
         };
         let watches = self.shared.watches.data_watches().into_iter();
         watches
             .map(|(path, connections)| {
-                (path, connections.into_iter().filter_map(session).collect())
+                let sessions = connections.into_iter().filter_map(&mut session);
+                (path, sessions.collect())
             })
             .collect()
     }

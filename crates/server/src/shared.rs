@@ -9,16 +9,17 @@ use quenda_frontend::{
 };
 use quenda_tree::Tree;
 use rustix::process::{Resource, getrlimit};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::audit::Audit;
 use crate::backup::Backup;
 use crate::clock::{Clock, Moment, wall_ms};
 use crate::config::ServerConfig;
+use crate::directory_gauge::DirectoryGauge;
 use crate::ensemble_view::EnsembleView;
 use crate::four_letter::FourLetterWords;
 use crate::inbox::Inbox;
-use crate::limits::LISTINGS_MAX;
+use crate::listings::Listings;
 use crate::metrics::Metrics;
 use crate::output_budget::OutputBudget;
 use crate::proposals::Proposals;
@@ -92,8 +93,10 @@ pub struct Shared {
     last_checkpoint: Mutex<Option<(i64, i64)>>,
     /// Snapshots and restores.
     pub backup: Backup,
-    /// Turns of the listings among the four-letter words.
-    pub listings: Semaphore,
+    /// Bytes in the data directories.
+    pub directories: Arc<DirectoryGauge>,
+    /// Long answers to four-letter words.
+    pub listings: Listings,
     /// The client port that was bound, 0 for none.
     bound_port: AtomicU16,
     /// The client port with TLS that was bound, 0 for none.
@@ -113,6 +116,7 @@ impl Shared {
     ) -> Shared {
         // Connections of an earlier run stand in the log as origins; theirs are never used again.
         let first_connection = wall_ms().unsigned_abs() << 20 | 1;
+        let directories = DirectoryGauge::new(config.data_dir.clone(), config.data_log_dir.clone());
         Shared {
             member: config.my_id,
             tree: RwLock::new(Tree::new()),
@@ -143,7 +147,8 @@ impl Shared {
             quota_refusals: QuotaRefusals::default(),
             last_checkpoint: Mutex::new(None),
             backup: Backup::default(),
-            listings: Semaphore::new(LISTINGS_MAX),
+            directories,
+            listings: Listings::default(),
             bound_port: AtomicU16::new(0),
             bound_secure_port: AtomicU16::new(0),
         }

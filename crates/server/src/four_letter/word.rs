@@ -1,7 +1,7 @@
 //! The commands themselves and how their names are told from a frame's length.
 
 /// A four-letter word: an administrative command in the first four bytes of a client connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
     /// `conf`: the settings in force.
     Conf,
