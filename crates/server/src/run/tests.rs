@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::config::{Environment as JavaEnvironment, Overrides};
 
+mod backups;
 mod roaming;
 
 /// For what has to happen; reached only when it does not.
@@ -27,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that runs in this process.
 struct Running {
+    /// Its data directory, which only backups use: the store is elsewhere.
+    folder: tempfile::TempDir,
     address: String,
     shared: Arc<Shared>,
     stop: oneshot::Sender<()>,
@@ -76,6 +79,7 @@ impl Running {
         }));
         shared.wait_until_serving().await;
         Running {
+            folder,
             address,
             shared,
             stop,
