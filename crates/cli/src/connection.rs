@@ -172,7 +172,11 @@ impl ConnectionArgs {
         })
     }
 
-    fn identities(&self) -> Result<Vec<(String, Vec<u8>)>> {
+    /// The identities to prove: scheme and text of each.
+    ///
+    /// # Errors
+    /// One has no scheme, or their file cannot be read.
+    pub fn identities(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let mut texts = self.auth.clone();
         if let Some(path) = &self.auth_file {
             let lines = text_of(path)?;

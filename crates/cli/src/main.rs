@@ -1,5 +1,6 @@
 //! The `quenda` program.
 
+mod backup;
 mod bench;
 mod check_config;
 mod connection;
@@ -54,6 +55,14 @@ enum Command {
                       configuration; 3 the data cannot be used, for instance because a server runs on them"
     )]
     Recover(recover::RecoverArgs),
+    /// Fetch all that an ensemble holds as one file in ZooKeeper's snapshot format.
+    #[command(after_help = "Exit codes: 0 the file is there, 1 it is not")]
+    Snapshot(backup::SnapshotArgs),
+    /// Put a snapshot in the place of all that an ensemble holds, on every member.
+    #[command(
+        after_help = "Exit codes: 0 restored, 1 declined or failed: nothing has changed unless it says so"
+    )]
+    Restore(backup::RestoreArgs),
     /// Ask and change what servers hold: zkCli's commands and more, one by one or from a script.
     #[command(
         after_help = "Exit codes: 0 well, 1 the last command failed, 127 there is no such command"
@@ -77,6 +86,8 @@ fn main() -> ExitCode {
         Command::Completions(args) => manual::completions(Cli::command(), &args),
         Command::Status(args) => status::run(&args),
         Command::Recover(args) => recover::run(args),
+        Command::Snapshot(args) => backup::run_snapshot(&args),
+        Command::Restore(args) => backup::run_restore(&args),
         Command::Shell(args) => shell::run(&args),
         Command::Bench(args) => match bench::run(args) {
             Ok(()) => ExitCode::SUCCESS,

@@ -25,6 +25,7 @@ mod roamer;
 mod sasl;
 mod session;
 mod socket;
+pub mod stream;
 mod tls;
 mod watch_book;
 mod wire;

@@ -5,6 +5,7 @@
 
 mod admin;
 mod audit;
+mod backup;
 mod check;
 #[cfg(test)]
 mod ensemble_tests;
@@ -35,6 +36,7 @@ use quenda_tree::identity::DigestAlgorithm;
 
 pub use admin::AdminSettings;
 pub use audit::{AuditFormat, AuditSettings};
+pub use backup::BackupSettings;
 pub use check::{Check, CheckedSetting};
 pub use given::{Given, Source};
 pub(crate) use members::{is_wildcard, quorum_listen};
@@ -115,6 +117,8 @@ pub struct ServerConfig {
     pub admin: AdminSettings,
     /// Where the metrics are, and under which names.
     pub metrics: MetricsSettings,
+    /// Snapshots for operators.
+    pub backup: BackupSettings,
     /// TLS for clients; `None` if no client port speaks it.
     pub tls: Option<TlsSettings>,
     /// Whether the scheme x509 is there. By `tls`, or `authProvider.*`.

@@ -10,7 +10,7 @@ use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
 use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
-use super::{admin, audit, keys, members, metrics, sasl, storage, tls};
+use super::{admin, audit, backup, keys, members, metrics, sasl, storage, tls};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 4] = ["digest", "ip", SASL, X509];
@@ -136,6 +136,7 @@ pub(super) fn resolve(
         ensemble_names: reader.ensemble_names(),
         sasl,
         admin: admin::resolve(&mut reader)?,
+        backup: backup::resolve(&mut reader),
         tls,
         x509_enabled,
         x509_super_user: settings

@@ -1,8 +1,8 @@
 use quenda_consensus::{EntryKind, LogEntry, Membership};
 use quenda_storage::{Checkpoint, RowBatch, StoreError, load_tree};
-use quenda_tree::{CheckpointSink, Table, Tree};
+use quenda_tree::{CheckpointSink, RowView, Table, Tree, ViewError};
 
-use crate::common::{Subject, batch, checkpoint, entry, rows, start, subjects};
+use crate::common::{Rows, Subject, batch, checkpoint, entry, rows, start, subjects};
 
 fn each(test: impl Fn(&mut dyn Subject)) {
     for mut subject in subjects() {
@@ -255,5 +255,43 @@ fn there_is_some_room() {
     each(|subject| {
         let space = subject.store().space().unwrap();
         assert!(space.total_bytes > 0 && space.free_bytes <= space.total_bytes);
+    });
+}
+
+/// All that a view shows, table by table.
+fn seen(view: &dyn RowView) -> Result<Rows, ViewError> {
+    let mut seen = Vec::new();
+    for table in Table::ALL {
+        let mut cursor = view.cursor(table)?;
+        cursor.seek(&[])?;
+        while let Some((key, value)) = cursor.row() {
+            seen.push((table, key.to_vec(), value.to_vec()));
+            cursor.next()?;
+        }
+    }
+    Ok(seen)
+}
+
+#[test]
+fn a_view_shows_the_rows_of_the_checkpoint_and_finds_keys() {
+    each(|subject| {
+        let store = subject.store();
+        store.append(&[batch(2, 9, 1)]).unwrap();
+        store.checkpoint(&checkpoint(9, 1)).unwrap();
+        let scanned = rows(store);
+        assert!(scanned.len() > 3, "{}", subject.name());
+        let mut looks = 0;
+        store
+            .view(&mut |view| {
+                looks += 1;
+                let mut seen = seen(view).unwrap();
+                seen.sort();
+                assert_eq!(seen, scanned);
+                let mut cursor = view.cursor(Table::Nodes).unwrap();
+                cursor.seek(&[0xFF; 9]).unwrap();
+                assert_eq!(cursor.row(), None);
+            })
+            .unwrap();
+        assert_eq!(looks, 1, "{}", subject.name());
     });
 }

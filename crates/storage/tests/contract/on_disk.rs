@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use quenda_storage::{OpenError, OpenOptions, RocksStore, RowBatch, Store, load_tree};
-use quenda_tree::{CheckpointSink, Table, Tree};
+use quenda_tree::{CheckpointSink, RowView, Table, Tree};
 use tempfile::TempDir;
 
 use crate::common::{
@@ -375,4 +375,70 @@ fn an_empty_tree_loads_after_a_restart_without_a_checkpoint() {
     subject.restart();
     let tree = load_tree(subject.store()).unwrap();
     assert_eq!(tree.digest(), Tree::new().digest());
+}
+
+/// The value that every table of a checkpoint has at one key, if all have the same.
+fn applied_in(view: &dyn RowView) -> Option<u64> {
+    let mut found = Vec::new();
+    for table in Table::ALL {
+        let mut cursor = view.cursor(table).ok()?;
+        cursor.seek(b"applied").ok()?;
+        let (key, value) = cursor.row()?;
+        assert_eq!(key, b"applied");
+        found.push(u64::from_be_bytes(value.try_into().ok()?));
+    }
+    found
+        .iter()
+        .all(|value| *value == found[0])
+        .then(|| found[0])
+}
+
+#[test]
+fn a_view_stays_what_it_is_while_checkpoints_and_appends_go_on() {
+    let disk = OnDisk::new(false);
+    let store = disk.handle();
+    store.append(&[batch(2, 400, 1)]).unwrap();
+    store.checkpoint(&checkpoint(2, 1)).unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for applied in 3..400 {
+                store.checkpoint(&checkpoint(applied, 1)).unwrap();
+                let next = 398 + applied;
+                store.append(&[batch(next, next, 1)]).unwrap();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let mut newest = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let looked = store.view(&mut |view| {
+                let first = applied_in(view).expect("one checkpoint");
+                for _ in 0..20 {
+                    assert_eq!(applied_in(view), Some(first));
+                }
+                assert!(first >= newest);
+                newest = first;
+            });
+            looked.unwrap();
+        }
+    });
+}
+
+#[test]
+fn who_looks_for_long_lets_go_when_the_store_is_opened_again() {
+    let disk = OnDisk::new(false);
+    let store = disk.handle();
+    store.append(&[batch(2, 9, 1)]).unwrap();
+    store.checkpoint(&checkpoint(9, 1)).unwrap();
+    thread::scope(|scope| {
+        let looked = store.view(&mut |view| {
+            scope.spawn(|| store.reopen().unwrap());
+            let mut cursor = view.cursor(Table::Nodes).unwrap();
+            while cursor.seek(b"applied").is_ok() {
+                thread::yield_now();
+            }
+        });
+        looked.unwrap();
+    });
+    assert_rows_fit(&store, 9, "after all");
 }

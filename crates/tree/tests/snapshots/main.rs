@@ -393,16 +393,20 @@ fn pieces_that_do_not_fit_change_nothing() {
     assert_eq!(dump(&member.tree), before);
 }
 
+/// Path, data, list, owner, zxid.
+type PlainNode = (&'static str, Option<&'static [u8]>, i64, i64, i64);
+/// Permissions, scheme, id.
+type PlainEntry = (i32, &'static str, &'static str);
+
 /// A snapshot made of these parts.
 struct Parts {
     sessions: Vec<(i64, i32)>,
-    acls: Vec<(i64, Vec<(i32, &'static str, &'static str)>)>,
-    /// Path, data, list, owner, zxid.
-    nodes: Vec<(&'static str, Option<&'static [u8]>, i64, i64, i64)>,
+    acls: Vec<(i64, Vec<PlainEntry>)>,
+    nodes: Vec<PlainNode>,
 }
 
 impl Parts {
-    fn of(nodes: &[(&'static str, Option<&'static [u8]>, i64, i64, i64)]) -> Parts {
+    fn of(nodes: &[PlainNode]) -> Parts {
         let mut all = vec![("", Some(&b""[..]), -1, 0, 0)];
         all.extend_from_slice(nodes);
         Parts {
