@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 from integration.lib.ensemble import Ensemble  # noqa: E402
 from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
 from integration.lib.zkwire import Conn, eventually  # noqa: E402
+from integration.operators import messages  # noqa: E402
 from integration.operators.members_story import CFG, files, newest, story, wait_for_lines  # noqa: E402
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "members.txt"
@@ -119,6 +120,11 @@ def test_the_dynamic_file_is_told_line_by_line(cfg, tmp_path):
     assert done.returncode == 0, done.stdout
     assert "zoo.cfg.dynamic.1 (dynamic configuration)\n    1  server.1=a:1:2;2181\n" in done.stdout
     assert "member             2 of 3, votes" in done.stdout
+
+
+def test_every_message_is_in_the_documentation():
+    assert len(messages.messages()) > 150
+    assert messages.missing() == {}, "tell of it in docs/operating.md, Messages"
 
 
 # --- the files follow the members -------------------------------------------------------------------------------------

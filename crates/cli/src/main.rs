@@ -34,8 +34,9 @@ struct Cli {
 enum Command {
     /// Serve clients.
     #[command(
-        after_help = "Exit codes: 0 stopped by SIGTERM or SIGINT, 2 wrong configuration, 3 unusable data directory, 1 \
-                      anything else, such as a port in use"
+        after_help = "Exit codes: 0 stopped by SIGTERM or SIGINT, 2 wrong configuration, 3 unusable data directory, 4 \
+                      no port for administration over HTTP, 14 no quorum port, 1 anything else, such as a client port in \
+                      use"
     )]
     Serve(serve::ServeArgs),
     /// Tell what each line of a configuration does, and what is wrong with it; touches neither data nor ports.
