@@ -11,6 +11,7 @@ use quenda_tree::{AclId, Applied, Identity, Tree};
 
 use crate::auth;
 use crate::handshake::Handshaking;
+use crate::observe::{Observed, Observer, Sampling};
 use crate::pending::PendingQueue;
 use crate::request::{Batch, meter};
 use crate::sasl::{Exchange, SaslRefusal};
@@ -44,6 +45,7 @@ pub struct Connection {
     pub(crate) draining: bool,
     pub(crate) output: BytesMut,
     pub(crate) stats: Stats,
+    pub(crate) observer: Observer,
     pub(crate) last_touch_ms: u64,
     /// Bytes appended since the output was taken, while `Limits::output_pause` was reached already.
     overrun: usize,
@@ -182,6 +184,7 @@ impl Connection {
             draining: false,
             output: BytesMut::new(),
             stats: Stats::default(),
+            observer: Observer::new(id.0),
             last_touch_ms: now_ms,
             overrun: 0,
             paused: false,
@@ -300,6 +303,7 @@ impl Connection {
         let before = self.output.len();
         self.output.put_slice(frame);
         self.stats.sent += 1;
+        self.observer.event(frame.len());
         self.bound_output(before);
         true
     }
@@ -444,6 +448,16 @@ impl Connection {
     /// Counters.
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// Whether it is time to take what was noted of the requests. `now_ms` is monotonic.
+    pub fn observed_is_due(&mut self, now_ms: u64) -> bool {
+        self.observer.is_due(now_ms)
+    }
+
+    /// What was noted of the requests since the last call, if anything was; `sampling` is for those to come.
+    pub fn take_observed(&mut self, sampling: Sampling, now_ms: u64) -> Option<Box<Observed>> {
+        self.observer.take(sampling, now_ms)
     }
 
     /// A four-letter word came instead of a handshake.

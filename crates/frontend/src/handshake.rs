@@ -8,6 +8,7 @@ use quenda_tree::command::Command;
 use quenda_tree::{Applied, SessionEffect};
 
 use crate::connection::{CloseReason, Connection, Phase};
+use crate::observe::Answered;
 use crate::request::meter;
 use crate::world::{Proposals, ServiceMode, World};
 
@@ -139,6 +140,16 @@ impl Connection {
                 .opened_session(applied.zxid, self.last_touch_ms, world.now_ms);
             meter(world, Op::CreateSession, self.last_touch_ms, 0);
         }
+        let answered = Answered {
+            op: Op::CreateSession,
+            sequential: false,
+            bytes_in: 0,
+            bytes_out: 0,
+            received_ms: self.last_touch_ms,
+            now_ms: world.now_ms,
+        };
+        let settings = &self.settings.observation;
+        self.observer.answered(&answered, &[], settings);
         let password = world.tree.session_password(self.session);
         self.answer_handshake(handshaking, self.session, self.timeout_ms, &password);
     }

@@ -16,6 +16,9 @@ pub(crate) enum Pending {
         op: Op,
         received_ms: u64,
         bytes: usize,
+        /// Bytes of its path in the queue of paths.
+        path: u16,
+        sequential: bool,
     },
     /// A request that is served when it comes to the head.
     Serve(Waiting),
@@ -95,6 +98,45 @@ pub(crate) struct PendingQueue {
     awaited: usize,
     /// One of them waits for a barrier.
     has_barrier: bool,
+    /// Of the writes, in their order.
+    paths: PathQueue,
+}
+
+/// Paths one behind the other, so that a write in flight costs no memory of its own for its path.
+#[derive(Debug, Default)]
+struct PathQueue {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl PathQueue {
+    /// Bytes in front of the first path at which those behind are moved.
+    const SLACK: usize = 4096;
+
+    fn push(&mut self, path: &[u8]) {
+        if self.start >= Self::SLACK && self.start >= self.bytes.len() / 2 {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+        self.bytes.extend_from_slice(path);
+    }
+
+    fn first(&self, length: usize) -> &[u8] {
+        let from_start = &self.bytes[self.start..];
+        &from_start[..length.min(from_start.len())]
+    }
+
+    fn drop_first(&mut self, length: usize) {
+        self.start += length;
+        if self.start >= self.bytes.len() {
+            self.start = 0;
+            if self.bytes.capacity() > Self::SLACK {
+                self.bytes = Vec::new();
+            } else {
+                self.bytes.clear();
+            }
+        }
+    }
 }
 
 /// A queue that once was long gives its memory back when it is empty.
@@ -147,6 +189,22 @@ impl PendingQueue {
     /// Whether the head can be served now.
     pub fn is_ready(&self) -> bool {
         self.items.front().is_some_and(|item| !item.is_awaited())
+    }
+
+    /// Adds a write with the path it names, at most `u16::MAX` bytes.
+    pub fn push_write(&mut self, write: Pending, path: &[u8]) {
+        self.paths.push(path);
+        self.push(write);
+    }
+
+    /// The path of the oldest write, of that length.
+    pub fn write_path(&self, length: u16) -> &[u8] {
+        self.paths.first(length.into())
+    }
+
+    /// That write is answered.
+    pub fn drop_write_path(&mut self, length: u16) {
+        self.paths.drop_first(length.into());
     }
 
     /// The head if it is a write.

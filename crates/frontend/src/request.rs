@@ -5,6 +5,7 @@ use quenda_proto::{Decode, ErrorCode, Op, Reader, records::RequestHeader};
 
 use crate::connection::{CloseReason, Connection};
 use crate::estimate;
+use crate::observe::{Answered, HEADER_BYTES, path_of};
 use crate::pending::{Asked, Pending, Waiting};
 use crate::reads::{self, ReadContext};
 use crate::world::{Proposals, ServiceMode, SyncMode, World};
@@ -255,7 +256,20 @@ impl Connection {
                 op,
                 error,
                 received_ms,
-            } => self.answer_error(op, xid, error, received_ms, world),
+            } => {
+                let before = self.output.len();
+                self.answer_error(op, xid, error, received_ms, world);
+                let answered = Answered {
+                    op,
+                    sequential: false,
+                    bytes_in: HEADER_BYTES,
+                    bytes_out: self.output.len() - before,
+                    received_ms,
+                    now_ms: world.now_ms,
+                };
+                let settings = &self.settings.observation;
+                self.observer.answered(&answered, &[], settings);
+            }
             Pending::Unknown { xid, code } => {
                 frame::put_reply(&mut self.output, xid, -1, ErrorCode::Unimplemented);
                 self.stats.sent += 1;
@@ -298,6 +312,17 @@ impl Connection {
             }
             Err(error) => self.answer_error(op, xid, error, received_ms, world),
         }
+        let answered = Answered {
+            op,
+            sequential: false,
+            bytes_in: HEADER_BYTES + body.len(),
+            bytes_out: self.output.len().saturating_sub(before),
+            received_ms,
+            now_ms: world.now_ms,
+        };
+        let settings = &self.settings.observation;
+        self.observer
+            .answered(&answered, path_of(op, body), settings);
         if op == Op::CloseSession {
             self.close(CloseReason::ClientClosed);
         } else if overflow {

@@ -6,6 +6,7 @@ use quenda_tree::identity::DigestAlgorithm;
 
 use crate::ensemble_names::EnsembleNames;
 use crate::limits::Limits;
+use crate::observe::Observation;
 
 /// Settings that all connections of a member share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub struct Settings {
     /// consistent. Costs a round to a majority, shared by all reads that arrive together, and no write of
     /// the log. Default false.
     pub linearizable_reads: bool,
+    /// Which requests are named one by one.
+    pub observation: Observation,
     /// Bounds.
     pub limits: Limits,
 }
@@ -74,6 +77,7 @@ impl Default for Settings {
             reconfig_enabled: false,
             standalone_enabled: true,
             linearizable_reads: false,
+            observation: Observation::default(),
             limits: Limits::default(),
         }
     }

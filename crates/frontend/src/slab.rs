@@ -56,6 +56,18 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The place behind the last one that was ever used.
+    pub fn end(&self) -> usize {
+        let last = self.chunks.last();
+        last.map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
+    }
+
+    /// Entries in these places.
+    pub fn range(&self, places: std::ops::Range<usize>) -> impl Iterator<Item = &T> {
+        let places = places.start..places.end.min(self.end());
+        places.filter_map(|place| self.chunks[place / CHUNK][place % CHUNK].as_ref())
+    }
+
     /// Entries with their places.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let entries = self.chunks.iter().flatten().enumerate();

@@ -97,6 +97,21 @@ impl WatchTable {
         }
     }
 
+    /// Calls `see` with the paths in some places of the table and their numbers of watchers. Gives the place to go on
+    /// at, `None` behind the last one; paths that come and go meanwhile may be left out or seen twice.
+    pub fn for_some_paths(
+        &self,
+        begin: usize,
+        places: usize,
+        see: &mut dyn FnMut(&str, usize),
+    ) -> Option<usize> {
+        let end = begin + places;
+        for watched in self.paths.range(begin..end) {
+            see(&watched.path, watched.watchers.len());
+        }
+        (end < self.paths.end()).then_some(end)
+    }
+
     /// Leaves watches; see [`Watches::add`].
     pub fn add(&mut self, path: &str, connection: ConnectionId, kinds: WatchKinds) -> bool {
         if kinds.is_empty() {

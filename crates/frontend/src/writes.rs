@@ -8,6 +8,7 @@ use quenda_tree::Applied;
 use quenda_tree::command::{Command, Origin, ReconfigFacts, Request};
 
 use crate::connection::{CloseReason, Connection};
+use crate::observe::{Answered, HEADER_BYTES, is_sequential, noted_part, path_of};
 use crate::pending::Pending;
 use crate::reply;
 use crate::request::meter;
@@ -26,14 +27,20 @@ impl Connection {
             self.answer_in_turn(op, xid, ErrorCode::SystemError, world);
             return;
         }
+        let settings = &self.settings.observation;
+        self.observer.write_came(op, body, world.now_ms, settings);
         self.propose(op, body, proposals);
         self.batch.is_covered = true;
-        self.pending.push(Pending::Write {
+        let path = noted_part(path_of(op, body));
+        let write = Pending::Write {
             xid,
             op,
             received_ms: world.now_ms,
             bytes: body.len(),
-        });
+            path: path.len() as u16,
+            sequential: is_sequential(op, body),
+        };
+        self.pending.push_write(write, path);
         // What is pipelined behind the close of the session is dropped.
         self.draining |= op == Op::CloseSession;
     }
@@ -74,7 +81,9 @@ impl Connection {
             xid,
             op,
             received_ms,
-            ..
+            bytes,
+            path,
+            sequential,
         }) = self.pending.pop_write()
         else {
             debug_assert!(false, "an outcome for a connection that awaits none");
@@ -93,6 +102,18 @@ impl Connection {
         self.stats
             .answered(op, xid, zxid, received_ms, world.now_ms);
         meter(world, op, received_ms, self.output.len() - before);
+        let answered = Answered {
+            op,
+            sequential,
+            bytes_in: HEADER_BYTES + bytes,
+            bytes_out: self.output.len() - before,
+            received_ms,
+            now_ms: world.now_ms,
+        };
+        let path_bytes = self.pending.write_path(path);
+        let settings = &self.settings.observation;
+        self.observer.answered(&answered, path_bytes, settings);
+        self.pending.drop_write_path(path);
         self.bound_output(before);
         if op == Op::CloseSession {
             self.close(CloseReason::ClientClosed);

@@ -1,14 +1,14 @@
 //! The task of one client connection: moves bytes between the socket and the protocol's state machine.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use parking_lot::Mutex;
-use quenda_frontend::{CloseReason, Proposals, Received, Stats};
+use quenda_frontend::{CloseReason, Observed, Proposals, Received, Stats};
 use tokio::io::Interest;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info};
@@ -17,6 +17,7 @@ use crate::calm::Calm;
 use crate::four_letter::{Word, recognise};
 use crate::limits::{CLOSE_PATIENCE, INBOX_BYTES, READ_BYTES, WORD_PATIENCE};
 use crate::lingering::linger;
+use crate::load::Requester;
 use crate::node_source::NodeSource;
 use crate::registry::{Admitted, Handle};
 use crate::shared::Shared;
@@ -46,6 +47,7 @@ pub async fn serve(
         ended: false,
         counted: Stats::default(),
         touched_ms: 0,
+        observed: None,
         departure,
     };
     match task.run().await {
@@ -130,6 +132,8 @@ struct ConnectionTask<S> {
     /// What [`crate::traffic::Traffic`] knows of this connection.
     counted: Stats,
     touched_ms: u64,
+    /// Notes that the load monitor is to be given once no lock is held.
+    observed: Option<Box<Observed>>,
     departure: Departure,
 }
 
@@ -266,6 +270,7 @@ impl<S: Transport> ConnectionTask<S> {
     fn serve_input(&mut self) -> Option<CloseReason> {
         let in_flight;
         let era;
+        let mut session = None;
         let shared = Arc::clone(&self.shared);
         let handle = Arc::clone(&self.handle);
         let received = {
@@ -279,9 +284,18 @@ impl<S: Transport> ConnectionTask<S> {
                 self.shared.output.note(&self.handle, &mut connection);
             }
             self.note(&connection);
+            if connection.observed_is_due(world.now_ms) {
+                let sampling = shared.load.sampling();
+                self.observed = connection.take_observed(sampling, world.now_ms);
+                session = connection.session();
+            }
             in_flight = connection.queued() > 0;
             received
         };
+        if let Some(observed) = self.observed.take() {
+            let client = handle.peer;
+            shared.load.take(Requester { client, session }, &observed);
+        }
         if self.input.is_empty() {
             self.input = BytesMut::new();
         }
@@ -329,7 +343,18 @@ impl<S: Transport> ConnectionTask<S> {
 
     fn count(&mut self) {
         let handle = Arc::clone(&self.handle);
-        self.note(&handle.connection.lock());
+        let mut connection = handle.connection.lock();
+        self.note(&connection);
+        let now_ms = self.shared.clock.now_ms();
+        let observed = connection.take_observed(self.shared.load.sampling(), now_ms);
+        let session = connection.session();
+        drop(connection);
+        let client = handle.peer;
+        if let Some(observed) = observed {
+            self.shared
+                .load
+                .take(Requester { client, session }, &observed);
+        }
     }
 
     /// Writes until everything is out or the socket is full.
@@ -388,7 +413,8 @@ impl<S: Transport> ConnectionTask<S> {
         self.count();
         let argument = self.input[4..4 + self.shared.words.argument_len(word)].to_vec();
         let shared = Arc::clone(&self.shared);
-        let make = move || make_answer(shared, word, argument);
+        let peer = self.handle.peer.ip();
+        let make = move || make_answer(shared, word, argument, peer);
         let (listing, answer);
         let answer = if word.is_listing() {
             let shared = Arc::clone(&self.shared);
@@ -412,9 +438,14 @@ impl<S: Transport> ConnectionTask<S> {
 }
 
 /// Makes the answer aside: some words walk over all connections or ask other threads.
-async fn make_answer(shared: Arc<Shared>, word: Word, argument: Vec<u8>) -> io::Result<String> {
+async fn make_answer(
+    shared: Arc<Shared>,
+    word: Word,
+    argument: Vec<u8>,
+    peer: IpAddr,
+) -> io::Result<String> {
     let answer = tokio::task::spawn_blocking(move || {
-        let source = NodeSource::new(&shared);
+        let source = NodeSource::new(&shared).asked_by(peer);
         shared.words.answer(word, &argument, &source)
     });
     Ok(answer.await?)

@@ -29,6 +29,7 @@ mod limits;
 mod lingering;
 mod listener;
 mod listings;
+pub mod load;
 mod log_writer;
 mod member_files;
 mod member_status;

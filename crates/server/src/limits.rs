@@ -272,3 +272,34 @@ pub const RESTORE_PATIENCE: Duration = Duration::from_secs(60);
 /// How long pieces of a snapshot may lie there without another one coming before the leader has them dropped: whoever
 /// sent them is gone.
 pub const RESTORE_IDLE: Duration = Duration::from_secs(120);
+/// Length of one slot of what is told about the load, ms.
+pub const LOAD_SLOT_MS: u64 = 5000;
+
+/// Slots of the window.
+pub const LOAD_SLOTS: u64 = 12;
+
+/// The window itself, ms.
+pub const LOAD_WINDOW_MS: u64 = LOAD_SLOT_MS * LOAD_SLOTS;
+
+/// Clients, sessions, paths and so on that one slot tells apart. Those with more than this part of its requests are
+/// always among them.
+pub const LOAD_TABLE_MAX: usize = 200;
+
+/// Requests in a second, over all connections, whose paths are noted one by one before samples are taken; each connection
+/// may have 2.
+pub const LOAD_EXACT_PER_SECOND: u32 = 20_000;
+
+/// How old a report on the load may be when it is given again, ms.
+pub const LOAD_REPORT_MS: u64 = 500;
+
+/// Slow requests, and herds, that are remembered one by one: the newest.
+pub const LOAD_NAMED_MAX: usize = 64;
+
+/// Cases of misuse that are remembered. At the bound new ones are neither told nor logged until old ones are a minute old.
+pub const LOAD_MISUSE_MAX: usize = 64;
+
+/// Turns of the core thread that are remembered, to tell how long a request waited for one.
+pub const LOAD_TURNS_MAX: usize = 8192;
+
+/// Watched paths that are looked at while the watch table is locked, when those with most watchers are looked for.
+pub const WATCHED_PATHS_A_TURN: usize = 16_384;

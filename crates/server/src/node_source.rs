@@ -1,6 +1,7 @@
 //! Where the four-letter words get their figures.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::path::Path;
 
 use quenda_frontend::{ConnectionId, ServiceMode};
@@ -14,6 +15,7 @@ use crate::four_letter::{
     Settings, Source, State, Traffic, WatchSummary,
 };
 use crate::limits::{ASK_PATIENCE, DIRECTORY_PATIENCE};
+use crate::load;
 use crate::member_status;
 use crate::metrics::{self, Page};
 use crate::registry::{Door, Handle};
@@ -24,12 +26,25 @@ use crate::system::{max_files, open_files};
 /// The running server as the words see it.
 pub struct NodeSource<'a> {
     shared: &'a Shared,
+    /// Who asks, if that is a client.
+    asked_by: Option<IpAddr>,
 }
 
 impl<'a> NodeSource<'a> {
     /// Looks at this server.
     pub fn new(shared: &'a Shared) -> NodeSource<'a> {
-        NodeSource { shared }
+        NodeSource {
+            shared,
+            asked_by: None,
+        }
+    }
+
+    /// For this client.
+    pub fn asked_by(self, client: IpAddr) -> NodeSource<'a> {
+        NodeSource {
+            asked_by: Some(client),
+            ..self
+        }
     }
 
     fn view(&self, handle: &Handle) -> ConnectionView {
@@ -92,6 +107,14 @@ impl<'a> NodeSource<'a> {
 }
 
 impl Source for NodeSource<'_> {
+    fn asked_locally(&self) -> bool {
+        self.asked_by.is_some_and(|client| client.is_loopback())
+    }
+
+    fn load(&self) -> String {
+        load::report(self.shared).to_json()
+    }
+
     fn serving(&self) -> bool {
         self.shared.service() != ServiceMode::NotServing
     }

@@ -32,6 +32,7 @@ use crate::http::HttpListener;
 use crate::image_store::ImageStore;
 use crate::limits::{CLOSE_PATIENCE, QUORUM_BIND_PAUSE, STOP_PATIENCE};
 use crate::listener::{self, Acceptor, Listeners};
+use crate::load::{self, LoadMonitor};
 use crate::log_writer::LogWriter;
 use crate::member_files::MemberFiles;
 use crate::metrics;
@@ -493,6 +494,7 @@ impl Server {
         self.accept_clients(listeners, &tasks, &closing);
         tokio::spawn(sasl::watch(Arc::clone(&self.shared), closing.clone()));
         tokio::spawn(metrics::keep(Arc::clone(&self.shared), closing.clone()));
+        tokio::spawn(load::watch(Arc::clone(&self.shared), closing.clone()));
         tokio::spawn({
             let shared = Arc::clone(&self.shared);
             async move {
@@ -697,6 +699,7 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
         reconfig_enabled: config.reconfig_enabled,
         standalone_enabled: config.standalone_enabled,
         linearizable_reads: config.linearizable_reads,
+        observation: LoadMonitor::observation(&config.load),
         limits: Limits {
             frame_max: config.max_frame,
             ..Limits::default()

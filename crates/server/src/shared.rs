@@ -20,6 +20,7 @@ use crate::ensemble_view::EnsembleView;
 use crate::four_letter::FourLetterWords;
 use crate::inbox::Inbox;
 use crate::listings::Listings;
+use crate::load::LoadMonitor;
 use crate::metrics::Metrics;
 use crate::output_budget::OutputBudget;
 use crate::proposals::Proposals;
@@ -59,6 +60,8 @@ pub struct Shared {
     pub traffic: Traffic,
     /// Figures.
     pub metrics: Metrics,
+    /// Who loads the server.
+    pub load: LoadMonitor,
     /// Output that clients have not taken.
     pub output: OutputBudget,
     /// TLS for clients, if a client port speaks it.
@@ -126,6 +129,7 @@ impl Shared {
             session_ids,
             settings: Arc::new(settings),
             accounts,
+            load: LoadMonitor::new(config.load),
             config,
             clock: Clock::start(),
             traffic: Traffic::default(),

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use quenda_frontend::{ConnectionId, Fired, WatchCounts, WatchKinds, WatchTable, Watches};
 use quenda_tree::{AclId, Change};
 
+use crate::limits::WATCHED_PATHS_A_TURN;
 use crate::metrics::FanOut;
 
 /// Watches of all connections. The lock is held only for one call; the order is tree, connection, this.
@@ -58,6 +59,26 @@ impl LockedWatches {
     /// Numbers of watches, paths and connections.
     pub fn counts(&self) -> WatchCounts {
         self.table.lock().counts()
+    }
+
+    /// The paths with most watching connections, the most watched first. The table is locked for a part of it at a time.
+    pub fn most_watched(&self, count: usize) -> Vec<(usize, String)> {
+        let mut most: Vec<(usize, String)> = Vec::new();
+        let mut begin = 0;
+        while let Some(end) =
+            self.table
+                .lock()
+                .for_some_paths(begin, WATCHED_PATHS_A_TURN, &mut |path, watchers| {
+                    let place = most.partition_point(|(more, _)| *more >= watchers);
+                    if place < count {
+                        most.insert(place, (watchers, path.to_owned()));
+                        most.truncate(count);
+                    }
+                })
+        {
+            begin = end;
+        }
+        most
     }
 
     /// Data watches by path, with the connections that watch.

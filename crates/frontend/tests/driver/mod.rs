@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use quenda_frontend::{
-    CloseReason, Connection, ConnectionId, Fired, Growth, NONCE_BYTES, NoMeter, Password,
-    Proposals, Received, SaslUsers, ServiceMode, SessionIds, Settings, SyncMode, WatchTable, World,
+    CloseReason, Connection, ConnectionId, Fired, Growth, NONCE_BYTES, NoMeter, Observed, Password,
+    Proposals, Received, Sampling, SaslUsers, ServiceMode, SessionIds, Settings, SyncMode,
+    WatchTable, World,
 };
 use quenda_proto::connect::Handshake;
 use quenda_proto::event::EventType;
@@ -364,6 +365,18 @@ impl Member {
 
     fn client_mut(&mut self, client: u64) -> &mut Client {
         self.clients.get_mut(&client).expect("a client")
+    }
+
+    /// What the connection has noted, with usual sampling from now on.
+    pub fn take_observed(&mut self, client: u64) -> Observed {
+        self.take_observed_with(client, Sampling::default())
+    }
+
+    pub fn take_observed_with(&mut self, client: u64, sampling: Sampling) -> Observed {
+        let now_ms = self.now_ms;
+        let connection = &mut self.client_mut(client).connection;
+        let observed = connection.take_observed(sampling, now_ms);
+        observed.map(|observed| *observed).unwrap_or_default()
     }
 
     pub fn session(&self, client: u64) -> i64 {

@@ -11,6 +11,7 @@ mod check;
 mod ensemble_tests;
 mod given;
 pub mod keys;
+mod load;
 mod members;
 mod metrics;
 pub mod properties;
@@ -39,6 +40,7 @@ pub use audit::{AuditFormat, AuditSettings};
 pub use backup::BackupSettings;
 pub use check::{Check, CheckedSetting};
 pub use given::{Given, Source};
+pub use load::LoadSettings;
 pub(crate) use members::{is_wildcard, quorum_listen};
 pub use metrics::{MetricsEndpoint, MetricsSettings};
 pub use remark::{ConfigError, Level, Remark};
@@ -105,6 +107,8 @@ pub struct ServerConfig {
     /// Age at which a container that never had a child is deleted, ms; 0 keeps it.
     /// `znode.container.maxNeverUsedIntervalMs`.
     pub container_max_never_used_ms: i64,
+    /// What is told about the load.
+    pub load: LoadSettings,
     /// Time after which a connection without a session is closed, ms, at least 1. `nio.sessionlessCnxnTimeout`.
     pub sessionless_timeout_ms: u64,
     /// Schemes of which a client must prove an identity of one before it may do anything, each with a provider; empty

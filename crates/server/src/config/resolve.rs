@@ -10,7 +10,7 @@ use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
 use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
-use super::{admin, audit, backup, keys, members, metrics, sasl, storage, tls};
+use super::{admin, audit, backup, keys, load, members, metrics, sasl, storage, tls};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 4] = ["digest", "ip", SASL, X509];
@@ -41,7 +41,7 @@ const STRICT_NUMBERS: [&str; 4] = [
     "observerMasterPort",
 ];
 /// The greatest number a Java `int` holds.
-const GREATEST_NUMBER: i64 = i32::MAX as i64;
+pub(super) const GREATEST_NUMBER: i64 = i32::MAX as i64;
 /// The least request bound with which a client can still open a session.
 const LEAST_FRAME: i64 = 64;
 
@@ -132,6 +132,7 @@ pub(super) fn resolve(
             GREATEST_NUMBER,
         )?,
         sessionless_timeout_ms: reader.loose("nio.sessionlessCnxnTimeout", 1, GREATEST_NUMBER)?,
+        load: load::resolve(&mut reader)?,
         enforce_auth_schemes: reader.enforced_schemes(&sasl, x509_enabled)?,
         ensemble_names: reader.ensemble_names(),
         sasl,

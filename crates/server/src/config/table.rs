@@ -165,6 +165,13 @@ const OWN: &[Key] = &[
     Key::new(Honoured, Bare, "quenda.metrics.jvmNames", "false", "`true`: memory and threads of the process also under the names of a Java process, for old dashboards"),
     Key::new(Honoured, Bare, "quenda.metrics.totalNames", "false", "`true`: counters also under their names of ZooKeeper 3.10, with `_total`"),
     Key::new(Honoured, Bare, "quenda.metrics.prometheusMntr", "false", "`true`: `mntr` in the form that ZooKeeper gives it with the class for Prometheus"),
+    Key::new(Honoured, Bare, "quenda.load.prefixDepth", "2", "components of a path that requests are added up by"),
+    Key::new(Honoured, Bare, "quenda.load.slowRequestMs", "1000", "ms from being read to being answered above which a request is logged; 0 for never"),
+    Key::new(Honoured, Bare, "quenda.load.herdWatchers", "100", "watchers woken by one change above which that is logged as a herd; 0 for never"),
+    Key::new(Honoured, Bare, "quenda.load.largeWriteBytes", "262144", "bytes of one write above which it is logged as misuse; 0 for never"),
+    Key::new(Honoured, Bare, "quenda.load.hotWritesPerSecond", "100", "writes of one znode in a second, over five seconds, above which that is logged as misuse; 0 for never"),
+    Key::new(Honoured, Bare, "quenda.load.manyChildren", "10000", "children of one znode above which further creates there are logged as misuse; 0 for never"),
+    Key::new(Honoured, Bare, "quenda.load.sequentialCreatesPerSecond", "100", "sequential creates below one znode in a second, over five seconds, above which that is logged as misuse; 0 for never"),
     Key::new(Honoured, Bare, "quenda.saslUsers", "", "plain file with the SASL users, instead of a JAAS file: `user: password` lines; read again when it changes"),
 ];
 
@@ -216,7 +223,9 @@ const FEATURES: &[Key] = &[
     Key::new(Accepted, Property, "maxInProcessingDeadWatchers", "-1", OWN_THREADS),
     Key::new(Accepted, Property, "bitHashCacheSize", "10", OWN_THREADS),
     Key::new(Accepted, Property, "messageTracker.*", "", OWN_THREADS),
-    Key::new(Accepted, Property, "pathStats.*", "", "statistics by path are not there"),
+    Key::new(Mapped, Property, "pathStats.maxDepth", "", "components of a path that requests are added up by, if `quenda.load.prefixDepth` is not set"),
+    Key::new(Mapped, Property, "pathStats.topPathMax", "20", "rows of each table of the word `qtop`, at most 200"),
+    Key::new(Accepted, Property, "pathStats.*", "", "requests by path are always counted, over the last minute"),
 ];
 
 #[rustfmt::skip]

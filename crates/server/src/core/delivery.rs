@@ -50,10 +50,12 @@ impl Connections for Delivery<'_> {
     fn deliver(&mut self, tree: &Tree, changes: &Changes) {
         let shared = self.shared;
         for change in changes.iter() {
+            let mut watchers = 0;
             shared.watches.fire(
                 &change,
                 &shared.metrics.fanout,
                 &mut |connection, frame, acl| {
+                    watchers += 1;
                     if let Some(handle) = shared.registry.get(connection) {
                         let mut connection = handle.connection.lock();
                         if connection.deliver(frame, acl, tree) {
@@ -65,6 +67,9 @@ impl Connections for Delivery<'_> {
                     }
                 },
             );
+            shared
+                .load
+                .fanned_out(change.path, watchers, self.moment.now_ms);
         }
     }
 

@@ -183,6 +183,7 @@ impl Core {
         // What comes once a stop was asked for is left out, all of it, so that a loaded server comes to an
         // end. Those connections are closed with the fate of their writes unknown.
         if self.stopping.is_none() {
+            self.shared.load.turn(now_ms);
             self.member.submit(arrivals.era, arrivals.commands);
             for connection in arrivals.barriers {
                 self.member.ask_barrier(arrivals.era, connection);

@@ -144,6 +144,9 @@ impl Source for Placed {
         })
     }
 
+    fn load(&self) -> String {
+        "{}".to_owned()
+    }
     fn status(&self) -> String {
         "{\"member\":3}".to_owned()
     }

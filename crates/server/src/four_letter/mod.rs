@@ -95,13 +95,15 @@ impl FourLetterWords {
     /// The whole answer to `word`, behind which the connection is to be closed. `argument` are the
     /// [`Word::argument_len`] bytes behind the name.
     pub fn answer(&self, word: Word, argument: &[u8], source: &dyn Source) -> String {
-        if !self.whitelist.allows(word) {
+        let is_local = word == Word::Qtop && source.asked_locally();
+        if !is_local && !self.whitelist.allows(word) {
             return Whitelist::refusal(word);
         }
         match word {
             Word::TelnetClose => String::new(),
             Word::Ruok => "imok".to_owned(),
             Word::Qsta => source.status() + "\n",
+            Word::Qtop => source.load() + "\n",
             Word::Envi => self
                 .environment
                 .text(&self.version, &environment::Memory::now()),

@@ -45,6 +45,12 @@ pub trait Source {
     }
     /// The member's state in JSON, one line (`qsta`). Answered in every state.
     fn status(&self) -> String;
+    /// Whether the one who asks sits on the member's own machine (`qtop`).
+    fn asked_locally(&self) -> bool {
+        false
+    }
+    /// Who loads the member, in JSON, one line (`qtop`). Answered in every state.
+    fn load(&self) -> String;
     /// Remembered digests of the tree, as zxid and digest (`hash`).
     fn digests(&self) -> Vec<(i64, i64)> {
         Vec::new()

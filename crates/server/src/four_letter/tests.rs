@@ -163,6 +163,9 @@ impl Source for Captured {
         vec![(SESSION_2, 30_000), (SESSION_1, 30_000)]
     }
 
+    fn load(&self) -> String {
+        "{}".to_owned()
+    }
     fn status(&self) -> String {
         "{}".to_owned()
     }

@@ -25,6 +25,8 @@ pub enum Word {
     Mntr,
     /// `qsta`: the member's state in JSON. Quenda's own word: `quenda status` asks it.
     Qsta,
+    /// `qtop`: who loads the member, in JSON. Quenda's own word; it names clients and paths.
+    Qtop,
     /// `ruok`: whether the process is alive.
     Ruok,
     /// `srst`: zeroes the server's figures.
@@ -46,7 +48,7 @@ pub enum Word {
 }
 
 /// Every word that has a name, with the name.
-const NAMES: [(&[u8; 4], &str, Word); 19] = [
+const NAMES: [(&[u8; 4], &str, Word); 20] = [
     (b"conf", "conf", Word::Conf),
     (b"cons", "cons", Word::Cons),
     (b"crst", "crst", Word::Crst),
@@ -58,6 +60,7 @@ const NAMES: [(&[u8; 4], &str, Word); 19] = [
     (b"isro", "isro", Word::Isro),
     (b"mntr", "mntr", Word::Mntr),
     (b"qsta", "qsta", Word::Qsta),
+    (b"qtop", "qtop", Word::Qtop),
     (b"ruok", "ruok", Word::Ruok),
     (b"srst", "srst", Word::Srst),
     (b"srvr", "srvr", Word::Srvr),
