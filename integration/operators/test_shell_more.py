@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -428,3 +429,46 @@ def test_watch_goes_on_after_the_server_was_away(tmp_path, following):
         soon(lambda: ("NodeCreated", "/kept/later") in it.events())
         zk.stop()
         zk.close()
+
+
+# -- Curator's locks ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def curator(server):
+    """The sessions of two clients that have locks of all kinds below /curator."""
+    here = pathlib.Path(__file__).resolve().parent
+    subprocess.run([here.parent / "curator" / "install"], check=True, capture_output=True)
+    cache = pathlib.Path(os.environ.get("QUENDA_CACHE") or pathlib.Path.home() / ".cache" / "quenda")
+    command = ["java", "-Xmx200m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{cache}/curator/jars/*",
+               "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", here / "java" / "CuratorLocks.java", server.hosts, "/curator"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        sessions = [process.stdout.readline().strip() for _ in range(2)]
+        assert all(sessions), "it ended early"
+        yield [f"0x{int(session):x}" for session in sessions]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_curators_locks(shell, curator):
+    one, other = curator
+    shown = {lock["path"].removeprefix("/curator/"): lock for lock in shell.json("locks", "/curator")}
+
+    def sessions(path, role):
+        return [party["session"] for party in shown[path][role]]
+
+    expected = {
+        "mutex": ("Curator mutex", [one], [other]),
+        # A writer may read as well.
+        "shared": ("Curator read-write lock", [one, one], [other]),
+        # The znode of a lease comes before the lease.
+        "semaphore/leases": ("Curator semaphore", [one, other], [other]),
+        "semaphore/locks": ("Curator semaphore, queue for a lease", [], [other]),
+        "semaphore-mutex/leases": ("Curator semaphore", [one], []),
+        "latch": ("Curator leader latch", [one], [other]),
+    }
+    found = {path: (lock["layout"], sessions(path, "holders"), sessions(path, "waiting")) for path, lock in shown.items()}
+    assert found == expected
+    assert [party["data"] for party in shown["latch"]["holders"]] == ["first"]

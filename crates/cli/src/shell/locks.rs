@@ -165,7 +165,7 @@ impl Report<'_> {
             found
                 .children
                 .retain(|name| known.binary_search(name).is_err());
-            self.show_queue(&found.path, parties, out)?;
+            self.show_queue(&found.path, parties, out).await?;
         }
         for party in self.parties(&found.path, single).await? {
             let path = path::child(&found.path, &party.contender.name);
@@ -243,7 +243,7 @@ impl Report<'_> {
         Ok(parties)
     }
 
-    fn show_queue(
+    async fn show_queue(
         &mut self,
         path: &str,
         mut parties: Vec<Party>,
@@ -261,7 +261,30 @@ impl Report<'_> {
             return Ok(());
         };
         let layout = first.contender.layout;
+        if layout == Layout::CuratorSemaphore
+            && let Some(folder) = path.strip_suffix("/leases")
+            && let Some(taker) = self.taker_of_lease(&path::child(folder, "locks")).await?
+            && let Some(newest) = parties.last_mut()
+        {
+            newest.holds = newest.stat.ephemeral_owner != taker;
+        }
         self.show(path, layout, &parties, out)
+    }
+
+    /// The session whose turn it is to take a lease. Curator makes the znode of the lease first, and then waits until
+    /// there are not too many.
+    async fn taker_of_lease(&self, queue: &str) -> Result<Option<i64>, CommandError> {
+        let names = match self.client.get_children(queue, false).await {
+            Ok((names, _)) => names,
+            Err(error) if error.code().is_some() => return Ok(None),
+            Err(error) => return Err(error).at(queue),
+        };
+        let contenders = lock_layout::recognise(queue, &names, false);
+        let first = contenders
+            .into_iter()
+            .min_by(lock_layout::order);
+        let parties = self.parties(queue, first.into_iter().collect()).await?;
+        Ok(parties.first().map(|party| party.stat.ephemeral_owner))
     }
 
     fn show(
