@@ -47,7 +47,7 @@ pub(crate) async fn login(wire: &mut Wire, login: &SaslLogin) -> Result<(), Erro
 fn said(error: Error, login: &SaslLogin) -> Error {
     match error.code() {
         Some(code) => Error::AuthFailed(format!(
-            "SASL login of {}: the server answers {}: check user and password",
+            "SASL login of {}: the server answers {}, user or password are wrong",
             login.user,
             code_name(code)
         )),

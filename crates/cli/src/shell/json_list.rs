@@ -13,7 +13,7 @@ pub struct JsonList {
 impl JsonList {
     /// Appends a value.
     pub fn push(&mut self, value: &Value, out: &mut Output) -> Result<(), CommandError> {
-        let mark = if self.begun { ",\n" } else { "[" };
+        let mark = if self.begun { "," } else { "[" };
         self.begun = true;
         out.raw(mark.as_bytes())?;
         out.raw(value.to_string().as_bytes())

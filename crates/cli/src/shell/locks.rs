@@ -280,9 +280,7 @@ impl Report<'_> {
             Err(error) => return Err(error).at(queue),
         };
         let contenders = lock_layout::recognise(queue, &names, false);
-        let first = contenders
-            .into_iter()
-            .min_by(lock_layout::order);
+        let first = contenders.into_iter().min_by(lock_layout::order);
         let parties = self.parties(queue, first.into_iter().collect()).await?;
         Ok(parties.first().map(|party| party.stat.ephemeral_owner))
     }

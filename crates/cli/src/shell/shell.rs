@@ -283,9 +283,10 @@ impl Shell {
         match error.keeper_code() {
             Some(CONNECTION_LOSS) => {}
             Some(code) if code == ErrorCode::AuthFailed.code() => {
-                self.out.complain(
-                    "The server did not take an identity of this shell: check scheme and secret, then `connect`",
-                );
+                if let Err(why) = self.session.client().wait_connected(Duration::ZERO).await {
+                    self.out
+                        .complain(&format!("{why}. Check scheme and secret, then `connect`"));
+                }
                 return;
             }
             _ => return,

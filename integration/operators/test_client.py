@@ -1,4 +1,4 @@
-"""The command line over TLS: status, bench, and what each says at the wrong port."""
+"""The command line as a client: over TLS, with logins, and what it says where that fails."""
 
 import contextlib
 import json
@@ -121,3 +121,66 @@ def test_host_names_are_checked(authority, files):
 def test_insecure_takes_every_server(server, authority):
     words = ["--servers", server.secure, "--insecure", "--cert", authority.issue("careless")]
     assert quenda("status", *words).returncode == 0
+
+
+def shell(server, *words):
+    address = server if isinstance(server, str) else server.hosts
+    return quenda("shell", "--server", address, "-q", *words)
+
+
+def test_the_shell_over_tls_is_who_its_certificate_names(server, files):
+    answer = shell(server.secure, *files, "whoami")
+    assert answer.returncode == 0, answer.stderr
+    assert "x509: CN=operator" in answer.stdout
+
+
+def test_identities_are_proved_before_the_first_request(server, tmp_path):
+    identities = tmp_path / "identities"
+    identities.write_text("# two of them\ndigest:ann:y\n")
+    answer = shell(server, "--auth", "digest:bob:x", "--auth-file", identities, "whoami")
+    assert answer.returncode == 0, answer.stderr
+    assert "digest: bob" in answer.stdout and "digest: ann" in answer.stdout
+    answer = shell(server, "--auth", "nonsense:x", "ls", "/")
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+
+
+@pytest.fixture(scope="module")
+def demanding(tmp_path_factory):
+    """A server that serves nobody who has not logged in by SASL."""
+    folder = tmp_path_factory.mktemp("demanding")
+    users = folder / "users"
+    users.write_text("bob: bob's secret, \\ and \"all\"\n")
+    users.chmod(0o600)
+    cfg = {"quenda.saslUsers": str(users), "sessionRequireClientSASLAuth": "true"}
+    with QuendaServer(folder / "server", cfg) as server:
+        yield server
+        assert server.alive(), server.log_tail()
+
+
+def test_logins_by_sasl(demanding, server, tmp_path):
+    password = tmp_path / "password"
+    password.write_text("bob's secret, \\ and \"all\"\n")
+    login = ["--sasl-user", "bob", "--sasl-password-file", password]
+    answer = shell(demanding, *login, "whoami")
+    assert answer.returncode == 0, answer.stderr
+    assert "sasl: bob" in answer.stdout
+    jaas = tmp_path / "jaas.conf"
+    jaas.write_text(
+        "Client {\n"
+        "    org.apache.zookeeper.server.auth.DigestLoginModule required\n"
+        '    username="bob" password="bob\'s secret, \\\\ and \\"all\\"";\n'
+        "};\n"
+    )
+    answer = shell(demanding, "--jaas", jaas, "whoami")
+    assert answer.returncode == 0, answer.stderr
+    assert "sasl: bob" in answer.stdout
+
+    def refusal(server, *words):
+        answer = shell(server, *words, "ls", "/")
+        assert answer.returncode == 1, answer.stdout + answer.stderr
+        return answer.stderr
+
+    password.write_text("another")
+    assert "user or password are wrong" in refusal(demanding, *login)
+    assert "takes no logins by SASL" in refusal(server, *login)
+    assert "prove who they are" in refusal(demanding)
