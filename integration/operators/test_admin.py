@@ -4,15 +4,18 @@
 """
 
 import contextlib
+import http.client
 import json
 import pathlib
 import signal
 import socket
+import ssl
 import subprocess
 import time
 
 import pytest
 
+from integration.lib.certificates import Authority
 from integration.lib.ensemble import Ensemble
 from integration.lib.process import free_port
 from integration.lib.quenda_server import QuendaServer, quenda_binary
@@ -417,6 +420,142 @@ def test_another_path(tmp_path):
         assert ask(server.admin, "/ops/zk/ruok").status == 200
         assert '<a href="/ops/zk/ruok">ruok</a>' in ask(server.admin, "/ops/zk").text
         assert command(server.admin, "ruok").status == 404
+
+
+# --- Snapshots ---
+
+OWNER = {"Authorization": "digest owner:pw"}
+
+
+def restore(port, body, headers=OWNER):
+    return command(port, "restore", method="POST", body=body, headers=headers)
+
+
+def test_snapshots_out_and_in(tmp_path):
+    cfg = {"admin.rateLimiterIntervalInMS": "0"}
+    with Alone(tmp_path / "one", cfg) as server, Conn(server.port) as conn:
+        conn.auth("digest", b"owner:pw")
+        conn.create("/kept", b"value")
+        conn.set_acl("/", [(31, "auth", "")])
+        assert command(server.admin, "snapshot").status == 401
+        assert command(server.admin, "snapshot", headers={"Authorization": "ip"}).status == 403
+        taken = command(server.admin, "snapshot", headers=OWNER)
+        assert taken.status == 200 and taken.headers["content-type"] == "application/octet-stream"
+        assert taken.headers["last_zxid"] == hex(conn.last_zxid)
+        assert int(taken.headers["snapshot_size"]) == int(taken.headers["content-length"]) == len(taken.body)
+        assert taken.body.startswith(b"ZKSN")
+        assert command(server.admin, "snap", headers=OWNER).status == 200
+        assert command(server.admin, "snapshot", method="HEAD", headers=OWNER).status == 405
+        kept = command(server.admin, "snapshot?streaming=false", headers=OWNER)
+        assert kept.text == pretty({"command": "snapshot", "error": None})
+        assert int(kept.headers["snapshot_size"]) == len(taken.body)
+        conn.create("/later", b"")
+        assert restore(server.admin, taken.body, {}).status == 401
+        assert restore(server.admin, taken.body, {"Authorization": "ip"}).status == 403
+        assert command(server.admin, "restore", headers=OWNER).status == 405
+        for damaged in (b"", b"junk", taken.body[:-20], taken.body[:100] + b"\xff" * 50 + taken.body[150:]):
+            answer = restore(server.admin, damaged)
+            assert answer.status == 500 and "nothing was changed" in answer.error, damaged[:10]
+        # Whoever breaks off changes nothing.
+        with socket.create_connection((HOST, server.admin)) as sock:
+            head = f"POST /commands/restore HTTP/1.1\r\nAuthorization: digest owner:pw\r\nContent-Length: {len(taken.body)}"
+            sock.sendall(head.encode() + b"\r\n\r\n" + taken.body[:50])
+        assert conn.exists("/later")
+        answer = restore(server.admin, taken.body)
+        assert answer.status == 200 and answer.json["last_zxid"] > conn.last_zxid, answer.text
+    with Alone(tmp_path / "one", cfg) as server, Conn(server.port) as conn:
+        conn.auth("digest", b"owner:pw")
+        assert conn.get("/kept")[0] == b"value" and sorted(conn.children("/")) == ["kept", "zookeeper"]
+
+
+def test_snapshots_have_an_interval_and_can_be_turned_off(tmp_path):
+    auth = {"Authorization": "ip"}
+    with Alone(tmp_path / "one") as server:
+        taken = command(server.admin, "snapshot", headers=auth)
+        assert taken.status == 200
+        limited = command(server.admin, "snapshot", headers=auth)
+        assert limited.status == 429 and "one snapshot in 300 s" in limited.error
+        assert 290 < int(limited.headers["retry-after"]) <= 300
+        # What fails may be tried again at once.
+        assert restore(server.admin, b"junk", auth).status == 500
+        assert restore(server.admin, taken.body, auth).status == 200
+        assert restore(server.admin, taken.body, auth).status == 429
+        monitor = command(server.admin, "monitor").json
+        assert (monitor["snapshot_rate_limited_count"], monitor["restore_rate_limited_count"]) == (1, 1)
+    off = {"admin.snapshot.enabled": "false", "admin.restore.enabled": "false"}
+    with Alone(tmp_path / "off", off) as server:
+        for answer in (command(server.admin, "snapshot", headers=auth), restore(server.admin, taken.body, auth)):
+            assert answer.status == 503 and "turned off by admin." in answer.error
+
+
+def test_metrics(alone):
+    answer = ask(alone.admin, "/metrics")
+    assert answer.status == 200 and answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    figures = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#"))
+    assert float(figures["znode_count"]) == command(alone.admin, "monitor").json["znode_count"]
+
+
+# --- TLS ---
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def https(authority, name=None):
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    if name:
+        context.load_cert_chain(str(authority.issue(name)))
+    return context
+
+
+def stores(authority, **keys):
+    return {
+        "ssl.quorum.keyStore.location": str(authority.issue("server")),
+        "ssl.quorum.trustStore.location": str(authority.certificate),
+        **{key.replace("__", "."): value for key, value in keys.items()},
+    }
+
+
+def test_tls_alone_and_certificates(tmp_path, authority):
+    cfg = stores(authority, admin__forceHttps="true", admin__needClientAuth="true")
+    cfg["authProvider.x509"] = "org.apache.zookeeper.server.auth.X509AuthenticationProvider"
+    with Alone(tmp_path, cfg) as server, Conn(server.port) as conn:
+        answer = command(server.admin, "ruok", context=https(authority, "bob"))
+        assert answer.status == 200
+        assert answer.headers["strict-transport-security"] == "max-age=86400; includeSubDomains"
+        for wrong in (None, https(authority)):
+            with pytest.raises((OSError, http.client.HTTPException)):
+                command(server.admin, "ruok", context=wrong)
+        conn.set_acl("/", [(31, "x509", "CN=bob")])
+        auth = {"Authorization": "x509"}
+        assert command(server.admin, "snapshot", headers=auth, context=https(authority, "bob")).status == 200
+        assert command(server.admin, "snapshot", headers=auth, context=https(authority, "eve")).status == 403
+
+
+def test_both_on_one_port_and_new_certificates(tmp_path, authority):
+    cfg = stores(authority, admin__portUnification="true", sslQuorumReloadCertFiles="true")
+    with Alone(tmp_path, cfg) as server:
+        assert command(server.admin, "ruok").status == 200
+        assert command(server.admin, "ruok", context=https(authority)).status == 200
+        other = Authority(tmp_path / "other")
+        pathlib.Path(cfg["ssl.quorum.keyStore.location"]).write_bytes(other.issue("server").read_bytes())
+
+        def is_new():
+            with contextlib.suppress(ssl.SSLError):
+                return command(server.admin, "ruok", context=https(other)).status == 200
+            return False
+
+        wait(is_new)
+
+
+def test_tls_needs_its_files(tmp_path):
+    cfg = {**admin_cfg(free_port()), "admin.forceHttps": "true"}
+    for stores in ({}, {"ssl.quorum.keyStore.location": str(tmp_path / "missing.pem")}):
+        server = run(tmp_path / "server", {**cfg, **stores})
+        assert server.process.wait(20) == 2
+        assert "ssl.quorum.keyStore" in server.log_path.read_text() or "missing.pem" in server.log_path.read_text()
 
 
 # --- Bad callers ---

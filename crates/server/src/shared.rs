@@ -11,6 +11,7 @@ use quenda_tree::Tree;
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::watch;
 
+use crate::admin::AdminFigures;
 use crate::audit::Audit;
 use crate::backup::Backup;
 use crate::clock::{Clock, Moment, wall_ms};
@@ -98,6 +99,8 @@ pub struct Shared {
     pub backup: Backup,
     /// Bytes in the data directories.
     pub directories: Arc<DirectoryGauge>,
+    /// What administration over HTTP counts.
+    pub admin: AdminFigures,
     /// Long answers to four-letter words.
     pub listings: Listings,
     /// The client port that was bound, 0 for none.
@@ -152,6 +155,7 @@ impl Shared {
             last_checkpoint: Mutex::new(None),
             backup: Backup::default(),
             directories,
+            admin: AdminFigures::default(),
             listings: Listings::default(),
             bound_port: AtomicU16::new(0),
             bound_secure_port: AtomicU16::new(0),

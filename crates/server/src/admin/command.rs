@@ -18,10 +18,12 @@ pub(super) enum Command {
     Monitor,
     ObserverConnectionStatReset,
     Observers,
+    Restore,
     Ruok,
     ServerStats,
     SetTraceMask,
     ShedConnections,
+    Snapshot,
     StatReset,
     Stats,
     SystemProperties,
@@ -59,10 +61,12 @@ pub(super) const COMMANDS: &[(Command, &[&str])] = &[
         &["observer_connection_stat_reset", "orst"],
     ),
     (Command::Observers, &["observers", "obsr"]),
+    (Command::Restore, &["restore", "rest"]),
     (Command::Ruok, &["ruok"]),
     (Command::ServerStats, &["server_stats", "srvr"]),
     (Command::SetTraceMask, &["set_trace_mask", "stmk"]),
     (Command::ShedConnections, &["shed_connections", "shed"]),
+    (Command::Snapshot, &["snapshot", "snap"]),
     (Command::StatReset, &["stat_reset", "srst"]),
     (Command::Stats, &["stats", "stat"]),
     (Command::SystemProperties, &["system_properties", "sysp"]),
@@ -103,12 +107,15 @@ impl Command {
 
     /// Whether only who may do everything with the root may use it.
     pub(super) fn is_guarded(self) -> bool {
-        self.is_posted()
+        self.is_posted() || self == Command::Snapshot
     }
 
     /// Whether it is asked for by POST.
     pub(super) fn is_posted(self) -> bool {
-        matches!(self, Command::ShedConnections | Command::TransferLeadership)
+        matches!(
+            self,
+            Command::Restore | Command::ShedConnections | Command::TransferLeadership
+        )
     }
 
     /// Whether the answer is as long as there are connections, sessions, ephemeral znodes or watches.

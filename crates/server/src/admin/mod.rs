@@ -8,6 +8,7 @@
 //! All of it runs in a thread of its own ([`crate::http`]), so that it answers while clients keep the server busy.
 
 mod auth;
+mod backups;
 mod clients;
 mod command;
 mod ensemble;
@@ -15,6 +16,7 @@ mod figures;
 mod health;
 mod held_body;
 mod json;
+mod limiter;
 mod query;
 mod routes;
 mod shedding;
@@ -27,9 +29,12 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tracing::info;
 
+use limiter::Limiter;
+
 use crate::config::{AdminSettings, TlsSettings};
 use crate::http::{HttpListener, HttpServer, HttpSetup, HttpTls};
 use crate::limits::ADMIN_LISTINGS_MAX;
+use crate::metrics::{Counter, Figures, Page};
 use crate::shared::Shared;
 use crate::tls::{Tls, TlsError};
 
@@ -39,6 +44,24 @@ struct Admin {
     shared: Arc<Shared>,
     /// Turns of the answers that are as long as there are connections, sessions, znodes or watches.
     listings: Arc<Semaphore>,
+    snapshots: Limiter,
+    restores: Limiter,
+}
+
+/// What the commands count.
+#[derive(Debug, Default)]
+pub struct AdminFigures {
+    /// Snapshots that were asked for too often.
+    pub snapshots_limited: Counter,
+    /// Restores that were asked for too often.
+    pub restores_limited: Counter,
+}
+
+impl Figures for AdminFigures {
+    fn tell(&self, page: &mut dyn Page) {
+        page.counter("snapshot_rate_limited_count", &self.snapshots_limited);
+        page.counter("restore_rate_limited_count", &self.restores_limited);
+    }
 }
 
 impl Admin {
@@ -61,6 +84,8 @@ pub fn start(
     let admin = Arc::new(Admin {
         shared: Arc::clone(shared),
         listings: Arc::new(Semaphore::new(ADMIN_LISTINGS_MAX)),
+        snapshots: Limiter::new(Duration::from_millis(settings.interval_ms)),
+        restores: Limiter::new(Duration::from_millis(settings.interval_ms)),
     });
     let setup = HttpSetup {
         name: "quenda-admin",

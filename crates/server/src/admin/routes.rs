@@ -16,10 +16,11 @@ use super::health::{self, Health};
 use super::held_body::held;
 use super::json::{Fields, Json, field};
 use super::query::{self, Query};
-use super::{Admin, auth, clients, ensemble, figures, shedding, transfer};
+use super::{Admin, auth, backups, clients, ensemble, figures, shedding, transfer};
 use crate::four_letter::{NOT_SERVING, Source};
 use crate::http::{Caller, read_body};
 use crate::limits::{ADMIN_BODY_BYTES, ADMIN_LISTING_PATIENCE, HTTP_HEAD_PATIENCE};
+use crate::metrics;
 use crate::node_source::NodeSource;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -55,7 +56,13 @@ fn command_name<'a>(admin: &Admin, path: &'a str) -> Option<&'a str> {
 
 /// What is no command.
 async fn other(admin: &Arc<Admin>, path: &str, method: &Method) -> Response<Body> {
-    let known = ["/health/live", "/health/ready", "/health/leader", "/status"];
+    let known = [
+        "/health/live",
+        "/health/ready",
+        "/health/leader",
+        "/metrics",
+        "/status",
+    ];
     if !known.contains(&path) {
         return StatusCode::NOT_FOUND.into_response();
     }
@@ -66,6 +73,13 @@ async fn other(admin: &Arc<Admin>, path: &str, method: &Method) -> Response<Body
         "/health/live" => healthy(health::live()),
         "/health/ready" => healthy(health::ready(admin)),
         "/health/leader" => healthy(health::leader(admin)),
+        "/metrics" => {
+            let admin = Arc::clone(admin);
+            let text = blocking(move || metrics::prometheus_text(&admin.shared)).await;
+            text.map_or_else(failed, |text| {
+                ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
+            })
+        }
         _ => {
             let admin = Arc::clone(admin);
             blocking(move || NodeSource::new(&admin.shared).status())
@@ -134,6 +148,10 @@ async fn run(admin: &Arc<Admin>, caller: &Caller, name: &str, request: Request) 
             Err(error) => complaint(error.status(), command.name(), &error.to_string()),
         },
         Command::ShedConnections => shed(admin, request.into_body()).await,
+        Command::Restore => backups::restore(admin, request.into_body()).await,
+        // What would be made for it takes long, and nobody would get it.
+        Command::Snapshot if *request.method() == Method::HEAD => wrong_method("GET"),
+        Command::Snapshot => backups::take(admin, &query).await,
         command => tell(admin, command, query).await,
     }
 }
@@ -214,8 +232,10 @@ fn fields(admin: &Admin, command: Command, query: &Query) -> Fields {
         Command::ZabState => ensemble::zab_state(admin, &source),
         // Nothing is counted by observer, so there is nothing to zero.
         Command::ObserverConnectionStatReset
+        | Command::Restore
         | Command::Ruok
         | Command::ShedConnections
+        | Command::Snapshot
         | Command::TransferLeadership => Fields::new(),
     }
 }
@@ -236,7 +256,7 @@ fn set_trace_mask(admin: &Admin, mask: Option<&str>) -> Fields {
 }
 
 /// An answer with the command's proper name behind its fields, and the error, if it has not set one itself.
-fn told(
+pub(super) fn told(
     status: u16,
     command: Command,
     mut fields: Fields,
@@ -255,7 +275,7 @@ fn told(
 }
 
 /// An answer that is nothing but an error.
-fn complaint(status: u16, name: &str, error: &str) -> Response<Body> {
+pub(super) fn complaint(status: u16, name: &str, error: &str) -> Response<Body> {
     let fields = vec![field("command", name), field("error", error)];
     with_json(status, Json::Map(fields).pretty().into())
 }

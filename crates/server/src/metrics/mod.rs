@@ -90,7 +90,7 @@ pub struct Metrics {
 /// Tells everything that is not among the figures of [`four_letter::figures`]. An area adds a line here.
 pub fn tell(shared: &Shared, page: &mut dyn Page) {
     let metrics = &shared.metrics;
-    let areas: [&dyn Figures; 12] = [
+    let areas: [&dyn Figures; 13] = [
         &metrics.startup,
         &metrics.log,
         &metrics.checkpoints,
@@ -101,6 +101,7 @@ pub fn tell(shared: &Shared, page: &mut dyn Page) {
         &metrics.disk,
         &Live(shared),
         &shared.backup.counters,
+        &shared.admin,
         &Absent,
         &metrics.process.under(&shared.config.metrics),
     ];
