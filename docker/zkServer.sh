@@ -46,27 +46,36 @@ client_part() {
     esac
 }
 
-# Sets host and port to where clients are served, by the keys or by this member's server line.
+# Sets host and port to where clients are served, and ssl to whether by TLS alone: by the keys or by this member's server line.
 find_client_address() {
     local file="$1" id='' part
+    ssl=false
     port="$(value clientPort "$file")"
     host="$(value clientPortAddress "$file")"
     if [ -z "$port" ]; then
         read -r id 2>/dev/null <"$(value dataDir "$file")/myid"
-        if [ -z "$id" ]; then
+        if [ -n "$id" ]; then
+            part="$(client_part "$id" "$file")"
+            if [ -z "$part" ]; then
+                echo "Client port not found in static config file. Looking in dynamic config file."
+                part="$(client_part "$id" "$(value dynamicConfigFile "$file")")"
+            fi
+            port="${part##*:}"
+            [ "$port" = "$part" ] || host="${part%:*}"
+        fi
+    fi
+    if [ -z "$port" ]; then
+        port="$(value secureClientPort "$file")"
+        host="$(value secureClientPortAddress "$file")"
+        ssl=true
+        if [ -z "$port" ] && [ -z "$id" ]; then
             echo "myid could not be determined, will not able to locate clientPort in the server configs."
             return 1
         fi
-        part="$(client_part "$id" "$file")"
-        if [ -z "$part" ]; then
-            echo "Client port not found in static config file. Looking in dynamic config file."
-            part="$(client_part "$id" "$(value dynamicConfigFile "$file")")"
-        fi
-        port="${part##*:}"
-        [ "$port" = "$part" ] || host="${part%:*}"
+        echo "Client port not found. Looking for secureClientPort in the static config."
     fi
     if [ -z "$port" ]; then
-        echo "Unable to find a client port in any configs. Terminating."
+        echo "Unable to find either secure or unsecure client port in any configs. Terminating."
         return 1
     fi
     host="${host#[}"
@@ -74,13 +83,62 @@ find_client_address() {
     case "$host" in "" | 0.0.0.0 | :: | \*) host=localhost ;; esac
 }
 
-status() {
-    local host port mode
-    find_client_address "$1" || return 1
-    echo "Client port found: $port. Client address: $host. Client SSL: false."
+# What the port without TLS says of the mode.
+plain_mode() {
     # shellcheck disable=SC2016 # expanded by the inner shell
-    mode="$(timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf srvr >&3 && cat <&3' "$host" "$port" 2>/dev/null |
-        grep '^Mode: ')"
+    timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf srvr >&3 && cat <&3' "$host" "$port" 2>/dev/null |
+        grep '^Mode: '
+}
+
+# The options by which a client here speaks TLS: those of CLIENT_JVMFLAGS, else the server's own certificate is shown to it.
+# Whose certificate the server on this machine shows is not looked at then.
+set_tls_options() {
+    local file="$1" word store password
+    if [ -n "${CLIENT_JVMFLAGS:-}" ]; then
+        for word in $CLIENT_JVMFLAGS; do
+            case "$word" in -D*) printf '%s\n' "${word#-D}" >>"$scratch/client" ;; esac
+        done
+        tls=(--tls --client-configuration "$scratch/client")
+        return
+    fi
+    tls=(--tls --insecure)
+    store="$(value ssl.keyStore.location "$file")"
+    [ -z "$store" ] || tls+=(--cert "$store")
+    password="$(value ssl.keyStore.passwordPath "$file")"
+    if [ -z "$password" ] && [ -n "$(value ssl.keyStore.password "$file")" ]; then
+        password="$scratch/password"
+        value ssl.keyStore.password "$file" >"$password"
+    fi
+    [ -z "$password" ] || tls+=(--key-password-file "$password")
+}
+
+# The same of the port with TLS.
+secure_mode() {
+    local tls scratch
+    scratch="$(mktemp -d)" || return
+    chmod 700 "$scratch"
+    set_tls_options "$1"
+    timeout 6 quenda status --servers "$host:$port" --json "${tls[@]}" 2>/dev/null |
+        awk -v address="\"address\": \"$host:$port\"" '
+            index($0, address) { here = 1 }
+            here && /"role":/ { split($0, part, "\""); role = part[4] }
+            here && /"service":/ {
+                split($0, part, "\"")
+                if (part[4] == "serving") print "Mode: " role
+                if (part[4] == "read-only") print "Mode: read-only"
+                exit
+            }'
+    rm -rf "$scratch"
+}
+
+status() {
+    local host port ssl mode
+    find_client_address "$1" || return 1
+    echo "Client port found: $port. Client address: $host. Client SSL: $ssl."
+    case "$ssl" in
+        true) mode="$(secure_mode "$1")" ;;
+        *) mode="$(plain_mode)" ;;
+    esac
     if [ -z "$mode" ]; then
         echo "Error contacting service. It is probably not running."
         return 1
