@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from integration.lib.ensemble import Ensemble  # noqa: E402
 from integration.lib.process import free_port  # noqa: E402
 from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
 from integration.lib.zkwire import Conn, eventually  # noqa: E402
-from integration.operators import messages  # noqa: E402
+from integration.operators import config_cases, messages  # noqa: E402
 from integration.operators.members_story import CFG, files, newest, story, wait_for_lines  # noqa: E402
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -128,6 +129,54 @@ def test_the_dynamic_file_is_told_line_by_line(cfg, tmp_path):
 def test_every_message_is_in_the_documentation():
     assert len(messages.messages()) > 150
     assert messages.missing() == {}, "tell of it in docs/operating.md, Messages"
+
+
+# --- what a genuine server makes of the same files --------------------------------------------------------------------
+
+# Name → how our reason begins where it is not the genuine one. What Java says of numbers names no key.
+OTHER_WORDS = {
+    "bad-escape": "Error processing DIR/bad-escape: malformed \\uxxxx encoding",
+    "empty-value": "maxClientCnxns:  is not a number",
+    "hexadecimal": "tickTime: 0x10 is not a number",
+    "too-large": "tickTime: 2147483648 is not a number",
+    "limit-form": "connectToLearnerMasterLimit: x is not a number",
+    "purge-form": "autopurge.purgeInterval: 1d is not a number",
+    "server-name": "serverid x is not a number",
+    "metrics": "metrics provider class was not found",
+    "ssl-quorum-form": "sslQuorum=maybe is not supported",
+    "conflicting-client": "client address for this server (id = 1) in static config file is 0.0.0.0:2181, but in its server line",
+    "dynamic-missing": "Error processing DIR/none.dynamic: No such file or directory",
+    # Of several lines that do not belong there each server names one.
+    "dynamic-and-static": "parameter: server.1 must be in a separate dynamic config file",
+}
+
+
+def ours(path):
+    """The golden's columns for one file, from `check-config`."""
+    report = json.loads(check(path, "--json").stdout)
+    if report["verdict"] == "refused":
+        return ["refused", report["errors"][0].replace(str(path.parent), "DIR")]
+    told = report["effective"]
+    count = re.match(r"\d+ of (\d+)", told["member"])
+    port = re.search(r":(\d+) without TLS", told["clients"])
+    return ["accepted", told["session timeouts"].removesuffix(" ms"), told["connections"].split()[0],
+            count[1] if count else "0", port[1] if port else "-1", told["data"].split(" (will")[0].rsplit("/", 1)[-1]]
+
+
+def test_files_mean_what_they_mean_to_a_genuine_server(tmp_path):
+    paths = config_cases.write(tmp_path)
+    golden = dict(line.split("\t", 1) for line in config_cases.GOLDEN.read_text().splitlines())
+    assert set(golden) == set(paths), "capture the golden anew"
+    wrong = {}
+    for name, path in paths.items():
+        expected, found = golden[name].split("\t"), ours(path)
+        if expected[0] == "refused":
+            begins = OTHER_WORDS.get(name, expected[1])
+            if found[0] != "refused" or not found[1].startswith(begins):
+                wrong[name] = (begins, found)
+        elif found != expected:
+            wrong[name] = (expected, found)
+    assert wrong == {}
 
 
 # --- zkServer.sh of the image ------------------------------------------------------------------------------------------
