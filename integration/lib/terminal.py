@@ -20,7 +20,8 @@ class Terminal:
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height), line)
 
     def tmux(self, *words):
-        done = subprocess.run(["tmux", "-L", self.socket, *words], capture_output=True, text=True, timeout=20, check=False)
+        command = ["tmux", "-L", self.socket, *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
         assert done.returncode == 0, f"tmux {words}: {done.stderr}"
         return done.stdout
 

@@ -1,10 +1,12 @@
 """Sessions with zkCli as files, run by the genuine shell or by Quenda's, and what is compared of them.
 
-A file has one step a line: `$ WORDS` runs the shell once with these words behind its options; lines `| LINE` that follow
-each other are the input of one shell. Its first line may be `mode editor`: the shell with its line editor, zkCli's usual
-form, which is Quenda's program under the name zkCli.sh. In `mode plain` it is zkCli without one, and `quenda shell`.
+A file has one step a line: `$ WORDS` runs the shell once with these words behind its options; lines `| LINE` that
+follow each other are the input of one shell. Its first line may be `mode editor`: the shell with its line editor,
+zkCli's usual form, which is Quenda's program under the name zkCli.sh. In `mode plain` it is zkCli without one, and
+`quenda shell`.
 """
 
+import itertools
 import os
 import pathlib
 import re
@@ -21,11 +23,19 @@ CFG = {
     "enforceQuota": "true",
 }
 ENVIRONMENT = {"TZ": "Europe/Berlin"}
-JAVA = ("java", "-Xmx200m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
-EVENT = re.compile(r"\nWATCHER::\n\n(WatchedEvent .*)\n")
+JAVA = ("java", "-Xmx200m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
+# The genuine one prints the two lines apart: others may come between.
+HEADING = "\nWATCHER::\n"
+EVENT = re.compile(r"\n(WatchedEvent .*)\n")
 CONNECTED = "WatchedEvent state:SyncConnected type:None path:null zxid: -1"
 # What the genuine one says of its terminal.
 CHATTER = re.compile(r"^.* org\.jline\.utils\.Log logr\nWARNING: Unable to create a system terminal.*\n", re.MULTILINE)
+EDITOR, NO_EDITOR = "JLine support is enabled\n", "JLine support is disabled\n"
+OWNER = re.compile(r"(ephemeralOwner = )0x([1-9a-f][0-9a-f]*)")
+ZXID = re.compile(r"([cmp]Zxid = )0x([1-9a-f][0-9a-f]*)")
+EVENT_ZXID = re.compile(r"(zxid: )(\d+)")
+VERSION = re.compile(r"ZooKeeper CLI version: 3\.9\.5.*")
 DATE = re.compile(r"\b[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d (CET|CEST) \d{4}")
 
 
@@ -72,6 +82,12 @@ def steps(session):
     return editor, found
 
 
+def without_order(events):
+    """What is removed together is told in the order of Java's hash codes, which are by chance."""
+    runs = itertools.groupby(events, key=lambda event: "WatchRemoved" in event)
+    return [event for removed, run in runs for event in (sorted(run) if removed else run)]
+
+
 class Normaliser:
     """Replaces what differs from run to run; the same number gets the same name all over a session."""
 
@@ -85,25 +101,26 @@ class Normaliser:
     def text(self, text):
         text = text.replace(self.hosts, "HOST:PORT")
         text = DATE.sub("DATE", text)
-        text = re.sub(r"ephemeralOwner = 0x([1-9a-f][0-9a-f]*)", lambda m: "ephemeralOwner = " + self.name("SESSION", m[1]), text)
-        text = re.sub(r"([cmp]Zxid = )0x([1-9a-f][0-9a-f]*)", lambda m: m[1] + self.name("ZXID", int(m[2], 16)), text)
-        text = re.sub(r"(zxid: )(\d+)", lambda m: m[1] + self.name("ZXID", int(m[2])), text)
-        return re.sub(r"ZooKeeper CLI version: 3\.9\.5.*", "ZooKeeper CLI version: 3.9.5", text)
+        text = OWNER.sub(lambda found: found[1] + self.name("SESSION", found[2]), text)
+        text = ZXID.sub(lambda found: found[1] + self.name("ZXID", int(found[2], 16)), text)
+        text = EVENT_ZXID.sub(lambda found: found[1] + self.name("ZXID", int(found[2])), text)
+        return VERSION.sub("ZooKeeper CLI version: 3.9.5", text)
 
     def outcome(self, done):
         """Exit code, standard output without events, standard error, events."""
-        out = done.stdout.replace("JLine support is disabled\n", "") if "JLine support is enabled" in done.stdout else done.stdout
-        events = EVENT.findall(out)
+        out = done.stdout.replace(HEADING, "")
+        if EDITOR in out:
+            # At the end of the input it says that its editor is gone; not after `quit`.
+            out = out.replace(NO_EDITOR, "")
         # When the connection stands is up to the clock, and so is where in the text events come.
-        while CONNECTED in events:
-            events.remove(CONNECTED)
-        out = EVENT.sub("", out)
-        err = CHATTER.sub("", done.stderr)
-        parts = [f"exit code {done.returncode}"]
-        for title, text in (("out", out), ("err", err), ("events", "".join(f"{event}\n" for event in events))):
-            if text:
-                parts.append(f"--{title}\n{self.text(text)}".rstrip("\n"))
-        return "\n".join(parts) + "\n"
+        events = without_order([event for event in EVENT.findall(out) if event != CONNECTED])
+        parts = {
+            "out": EVENT.sub("", out),
+            "err": CHATTER.sub("", done.stderr),
+            "events": "".join(f"{event}\n" for event in events),
+        }
+        shown = [f"--{title}\n{self.text(text)}".rstrip("\n") for title, text in parts.items() if text]
+        return "\n".join([f"exit code {done.returncode}", *shown]) + "\n"
 
 
 def run(session, port, command):

@@ -156,7 +156,8 @@ def test_the_list_of_servers_is_gone_through_and_the_root_is_put_in_front(shell,
     with Conn(server.port) as conn:
         conn.create("/root")
     servers = f"127.0.0.1:{free_port()},{server.hosts}/root"
-    done = shell("-q", "-waitforconnection", lines="create /inside x\nget -w /inside\nset /inside y\nls /\n", servers=servers)
+    lines = "create /inside x\nget -w /inside\nset /inside y\nls /\n"
+    done = shell("-q", "-waitforconnection", lines=lines, servers=servers)
     assert "Created /inside\n" in done.stderr, done.stderr
     assert "type:NodeDataChanged path:/inside" in done.stdout
     assert done.stdout.endswith("[inside]\n")

@@ -21,7 +21,8 @@ def shell(server, tmp_path):
 
     def start(*options, env=None, servers=None, program=None, **terminal):
         home = {"HOME": str(tmp_path), "TERM": "xterm-256color", **(env or {})}
-        command = [program or quenda_binary(), *([] if program else ["shell"]), "-server", servers or server.hosts, *options]
+        command = [program] if program else [quenda_binary(), "shell"]
+        command += ["-server", servers or server.hosts, *options]
         started.append(Terminal(command, env=home, **terminal))
         return started[-1]
 

@@ -103,7 +103,8 @@ pub async fn reconfig(
             version,
         )
         .await;
-    let (data, metadata) = changed.anywhere()?;
+    // zkCli names an empty path here.
+    let (data, metadata) = changed.at("")?;
     let data = data.unwrap_or_default();
     let config = String::from_utf8_lossy(&data);
     if out.wants_json() {

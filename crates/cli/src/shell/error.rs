@@ -192,7 +192,7 @@ fn fixed_sentence(code: Option<ErrorCode>) -> Option<&'static str> {
 /// The message of Java's KeeperException.
 pub fn exception_text(code: i32, path: Option<&str>) -> String {
     let name = java_name(code);
-    match path {
+    match path.filter(|path| !path.is_empty()) {
         Some(path) => format!("KeeperErrorCode = {name} for {path}"),
         None => format!("KeeperErrorCode = {name}"),
     }

@@ -4,8 +4,6 @@
 //! [`usage::COMMANDS`] describes them. [`shell::Shell`] is the state between commands; commands come from the command
 //! line, from standard input ([`script`]) or from a terminal ([`editor`]).
 
-#![allow(dead_code, reason = "the commands that use the rest follow")]
-
 mod acl;
 mod arguments;
 mod auth;
