@@ -11,11 +11,13 @@ use super::{
     AtPath, CommandError, Output, Paint, Session, number, options, path, stat, subtree, usage,
 };
 
-const GET_FLAGS: &[Flag] = &[flag("s", "stats")];
-const SET_FLAGS: &[Flag] = &[
-    flag("s", "stats"),
-    valued("v", "version"),
-    flag("R", "recursive"),
+/// Options of `getAcl`.
+pub const GET_FLAGS: &[Flag] = &[flag("s", "with metadata")];
+/// Options of `setAcl`.
+pub const SET_FLAGS: &[Flag] = &[
+    flag("s", "print metadata, but not with -R"),
+    valued("v", "only if this is the version of the list"),
+    flag("R", "all znodes below too"),
 ];
 /// Letters of the permissions, in the order in which they are shown.
 const LETTERS: [(char, i32); 5] = [

@@ -8,24 +8,26 @@ use super::{AtPath, CommandError, Output, Session, options, stat, usage};
 
 /// The znode that holds the configuration.
 const CONFIG: &str = "/zookeeper/config";
-const GET_FLAGS: &[Flag] = &[
-    flag("s", "stats"),
+/// Options of `config`.
+pub const GET_FLAGS: &[Flag] = &[
+    flag("s", "with metadata"),
     flag("w", "watch"),
-    flag("c", "client connection string"),
+    flag("c", "version and connect string of the client addresses"),
 ];
-const SET_FLAGS: &[Flag] = &[
-    flag("s", "stats"),
-    valued("v", "required current config version"),
-    valued("file", "path of config file to parse for membership"),
+/// Options of `reconfig`.
+pub const SET_FLAGS: &[Flag] = &[
+    flag("s", "print metadata"),
     valued(
-        "members",
-        "comma-separated list of config strings for non-incremental reconfig",
+        "v",
+        "only if this is the version of the configuration, in hex",
     ),
+    valued("file", "a file with the lines of all members"),
+    valued("members", "the lines of all members, with commas between"),
     valued(
         "add",
-        "comma-separated list of config strings for new servers",
+        "lines of members that join or change, with commas between",
     ),
-    valued("remove", "comma-separated list of server IDs to remove"),
+    valued("remove", "ids of members that leave, with commas between"),
 ];
 
 /// Shows the configuration.

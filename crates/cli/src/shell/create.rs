@@ -8,11 +8,15 @@ use serde_json::json;
 use super::options::{Flag, Parsed, flag, valued};
 use super::{AtPath, CommandError, Output, Session, acl, options, path, usage};
 
-const FLAGS: &[Flag] = &[
-    flag("e", "ephemeral"),
-    flag("s", "sequential"),
-    flag("c", "container"),
-    valued("t", "ttl"),
+/// Options.
+pub const FLAGS: &[Flag] = &[
+    flag("e", "ephemeral: goes with this session"),
+    flag("s", "sequential: a number behind the name"),
+    flag("c", "container: goes some time after its last child"),
+    valued(
+        "t",
+        "goes when unchanged and childless for so many milliseconds",
+    ),
 ];
 
 /// Runs the command; `args` are the words behind its name.

@@ -5,8 +5,13 @@ use quenda_client::{Client, Transaction, TransactionResult};
 use super::options::{Flag, valued};
 use super::{AtPath, CommandError, Output, Session, number, options, path, subtree, usage};
 
-const ONE_FLAGS: &[Flag] = &[valued("v", "version")];
-const ALL_FLAGS: &[Flag] = &[valued("b", "batch size")];
+/// Options of `delete`.
+pub const ONE_FLAGS: &[Flag] = &[valued("v", "only if this is the version of the data")];
+/// Options of `deleteall`.
+pub const ALL_FLAGS: &[Flag] = &[valued(
+    "b",
+    "znodes deleted in one transaction, 0 for one by one; 1000 unless given",
+)];
 /// Deletes in one transaction, unless `-b` says otherwise.
 const BATCH: usize = 1000;
 

@@ -25,11 +25,12 @@ pub fn show(args: &[String], out: &mut Output) -> Result<(), CommandError> {
     if out.wants_json() {
         return out.json(&to_json(spec));
     }
-    out.line(&usage::text(spec))?;
-    if spec.has_own_help() {
-        return out.line(&format!("{}\n{name} --help tells its options.", spec.about));
+    out.line(format!("{} {}", spec.name, spec.arguments).trim_end())?;
+    out.line(spec.about)?;
+    match [spec.table, spec.options].concat().as_slice() {
+        [] => Ok(()),
+        options => out.line(&usage::table(options)),
     }
-    out.line(spec.about)
 }
 
 fn to_json(spec: &Spec) -> Value {

@@ -4,6 +4,8 @@
 //! [`usage::COMMANDS`] describes them. [`shell::Shell`] is the state between commands; commands come from the command
 //! line, from standard input ([`script`]) or from a terminal ([`editor`]).
 
+#![allow(dead_code, reason = "the command that uses the rest follows")]
+
 mod acl;
 mod arguments;
 mod auth;
@@ -58,19 +60,6 @@ use arguments::ColourWhen;
 use interrupt::Interrupts;
 use output::{SharedStreams, Style};
 use shell::{Manner, Options, Shell};
-
-/// Reads a command's arguments with clap: for the commands that zkCli does not have.
-pub fn parse<T: clap::Args>(name: &'static str, args: &[String]) -> Result<T, CommandError> {
-    let command = T::augment_args(
-        clap::Command::new(name)
-            .no_binary_name(true)
-            .disable_version_flag(true),
-    );
-    let matches = command
-        .try_get_matches_from(args)
-        .and_then(|matches| T::from_arg_matches(&matches));
-    matches.map_err(|error| CommandError::failed(error.to_string().trim_end()))
-}
 
 /// Runs the shell.
 pub fn run(args: &ShellArgs) -> ExitCode {

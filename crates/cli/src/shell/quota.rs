@@ -14,13 +14,15 @@ use super::{AtPath, CommandError, Output, Session, options, path, subtree, usage
 const ROOT: &str = "/zookeeper/quota";
 const LIMITS: &str = "zookeeper_limits";
 const STATS: &str = "zookeeper_stats";
-const SET_FLAGS: &[Flag] = &[
+/// Options of `setquota`, in the words of zkCli.
+pub const SET_FLAGS: &[Flag] = &[
     valued("n", "num soft quota"),
     valued("b", "bytes soft quota"),
     valued("N", "num hard quota"),
     valued("B", "bytes hard quota"),
 ];
-const DELETE_FLAGS: &[Flag] = &[
+/// Options of `delquota`, in the words of zkCli.
+pub const DELETE_FLAGS: &[Flag] = &[
     flag("n", "num soft quota"),
     flag("b", "bytes soft quota"),
     flag("N", "num hard quota"),

@@ -10,7 +10,11 @@ use super::ls::with_watch;
 use super::options::{Flag, flag};
 use super::{AtPath, CommandError, Output, Paint, Session, options, path, stat, usage};
 
-const STAT_FLAGS: &[Flag] = &[flag("w", "watch")];
+/// Options of `stat`.
+pub const STAT_FLAGS: &[Flag] = &[flag(
+    "w",
+    "watch, also for the creation of one that is missing",
+)];
 /// How long `sync` waits, as zkCli's.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 

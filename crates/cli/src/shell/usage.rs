@@ -1,7 +1,10 @@
 //! The table of commands, and the texts that are made from it.
 
 use super::options::Flag;
-use super::{CommandError, du, get, locks, ls, set, tree, watch};
+use super::{
+    CommandError, acl, config, create, delete, du, get, locks, ls, quota, read, set, tree, watch,
+    watches,
+};
 
 /// One command.
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub struct Spec {
     pub about: &'static str,
     /// Options that its usage lists one by one.
     pub table: &'static [Flag],
+    /// Options that its help lists where its usage does not.
+    pub options: &'static [Flag],
     /// Whether it changes what servers hold.
     pub writes: bool,
     /// Whether zkCli has it too.
@@ -33,11 +38,6 @@ impl Spec {
         flags.dedup();
         flags
     }
-
-    /// Whether its options are told by clap, behind `--help`.
-    pub fn has_own_help(&self) -> bool {
-        !self.in_zkcli && !matches!(self.name, "help" | "exit")
-    }
 }
 
 const fn reads(name: &'static str, arguments: &'static str, about: &'static str) -> Spec {
@@ -46,6 +46,7 @@ const fn reads(name: &'static str, arguments: &'static str, about: &'static str)
         arguments,
         about,
         table: &[],
+        options: &[],
         writes: false,
         in_zkcli: true,
     }
@@ -67,47 +68,65 @@ const fn own(name: &'static str, arguments: &'static str, about: &'static str) -
 
 /// All commands, in ASCII order.
 pub const COMMANDS: &[Spec] = &[
-    reads(
-        "addWatch",
-        "[-m mode] path # optional mode is one of [PERSISTENT, PERSISTENT_RECURSIVE] - default is PERSISTENT_RECURSIVE",
-        "watch a znode, or all below it, until removewatches",
-    ),
+    Spec {
+        options: watches::ADD_FLAGS,
+        ..reads(
+            "addWatch",
+            "[-m mode] path # optional mode is one of [PERSISTENT, PERSISTENT_RECURSIVE] - default is PERSISTENT_RECURSIVE",
+            "watch a znode, or all below it, until removewatches",
+        )
+    },
     reads(
         "addauth",
         "scheme auth",
         "prove an identity, such as: addauth digest user:password",
     ),
     reads("close", "", "end the session"),
-    reads(
-        "config",
-        "[-c] [-w] [-s]",
-        "members of the ensemble; -c as a connect string",
-    ),
+    Spec {
+        options: config::GET_FLAGS,
+        ..reads(
+            "config",
+            "[-c] [-w] [-s]",
+            "members of the ensemble; -c as a connect string",
+        )
+    },
     reads(
         "connect",
         "host:port",
         "open a session with other servers, or a new one with the same",
     ),
-    writes(
-        "create",
-        "[-s] [-e] [-c] [-t ttl] path [data] [acl]",
-        "create a znode",
-    ),
-    writes(
-        "delete",
-        "[-v version] path",
-        "delete a znode without children",
-    ),
-    writes(
-        "deleteall",
-        "path [-b batch size]",
-        "delete a znode and all below it",
-    ),
-    writes(
-        "delquota",
-        "[-n|-b|-N|-B] path",
-        "lift a quota, or one limit of it",
-    ),
+    Spec {
+        options: create::FLAGS,
+        ..writes(
+            "create",
+            "[-s] [-e] [-c] [-t ttl] path [data] [acl]",
+            "create a znode",
+        )
+    },
+    Spec {
+        options: delete::ONE_FLAGS,
+        ..writes(
+            "delete",
+            "[-v version] path",
+            "delete a znode without children",
+        )
+    },
+    Spec {
+        options: delete::ALL_FLAGS,
+        ..writes(
+            "deleteall",
+            "path [-b batch size]",
+            "delete a znode and all below it",
+        )
+    },
+    Spec {
+        options: quota::DELETE_FLAGS,
+        ..writes(
+            "delquota",
+            "[-n|-b|-N|-B] path",
+            "lift a quota, or one limit of it",
+        )
+    },
     Spec {
         table: du::FLAGS,
         ..own(
@@ -127,7 +146,10 @@ pub const COMMANDS: &[Spec] = &[
         table: get::FLAGS,
         ..reads("get", "[-s] [-w] [-b] [-x] path", "data of a znode")
     },
-    reads("getAcl", "[-s] path", "access control list of a znode"),
+    Spec {
+        options: acl::GET_FLAGS,
+        ..reads("getAcl", "[-s] path", "access control list of a znode")
+    },
     reads(
         "getAllChildrenNumber",
         "path",
@@ -145,25 +167,34 @@ pub const COMMANDS: &[Spec] = &[
             "who holds locks, who waits, with fencing tokens",
         )
     },
-    reads(
-        "ls",
-        "[-s] [-w] [-R] path",
-        "names of children; -R all paths below",
-    ),
+    Spec {
+        options: ls::FLAGS,
+        ..reads(
+            "ls",
+            "[-s] [-w] [-R] path",
+            "names of children; -R all paths below",
+        )
+    },
     reads("printwatches", "on|off", "whether watch events are printed"),
     reads("quit", "", "end the session and leave"),
-    writes(
-        "reconfig",
-        "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | \
+    Spec {
+        options: config::SET_FLAGS,
+        ..writes(
+            "reconfig",
+            "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | \
          [-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]",
-        "change the members of the ensemble",
-    ),
+            "change the members of the ensemble",
+        )
+    },
     reads("redo", "cmdno", "run a command of the history again"),
-    reads(
-        "removewatches",
-        "path [-c|-d|-a] [-l]",
-        "remove watches of this session",
-    ),
+    Spec {
+        options: watches::REMOVE_FLAGS,
+        ..reads(
+            "removewatches",
+            "path [-c|-d|-a] [-l]",
+            "remove watches of this session",
+        )
+    },
     Spec {
         table: set::FLAGS,
         ..writes(
@@ -172,17 +203,26 @@ pub const COMMANDS: &[Spec] = &[
             "replace the data of a znode",
         )
     },
-    writes(
-        "setAcl",
-        "[-s] [-v version] [-R] path acl",
-        "replace the access control list of a znode",
-    ),
-    writes(
-        "setquota",
-        "-n|-b|-N|-B val path",
-        "limit the number of znodes or bytes below a znode",
-    ),
-    reads("stat", "[-w] path", "metadata of a znode"),
+    Spec {
+        options: acl::SET_FLAGS,
+        ..writes(
+            "setAcl",
+            "[-s] [-v version] [-R] path acl",
+            "replace the access control list of a znode",
+        )
+    },
+    Spec {
+        options: quota::SET_FLAGS,
+        ..writes(
+            "setquota",
+            "-n|-b|-N|-B val path",
+            "limit the number of znodes or bytes below a znode",
+        )
+    },
+    Spec {
+        options: read::STAT_FLAGS,
+        ..reads("stat", "[-w] path", "metadata of a znode")
+    },
     reads(
         "sync",
         "path",
@@ -229,7 +269,7 @@ pub fn text(spec: &Spec) -> String {
 }
 
 /// Options and what they do, in columns.
-fn table(flags: &[Flag]) -> String {
+pub fn table(flags: &[Flag]) -> String {
     let left = |flag: &Flag| format!(" -{}{}", flag.name, if flag.valued { " <arg>" } else { "" });
     let width = flags.iter().map(|flag| left(flag).len()).max().unwrap_or(0);
     let lines: Vec<String> = flags

@@ -5,14 +5,19 @@ use quenda_proto::event::WatcherType;
 use super::options::{Flag, flag, valued};
 use super::{AtPath, CommandError, Session, options, path, usage};
 
-const ADD_FLAGS: &[Flag] = &[valued("m", "mode")];
-const REMOVE_FLAGS: &[Flag] = &[
-    flag("c", "child watcher type"),
-    flag("d", "data watcher type"),
-    flag("p", "persistent watcher type"),
-    flag("r", "persistent recursive watcher type"),
-    flag("a", "any watcher type"),
-    flag("l", "remove locally when there is no server connection"),
+/// Options of `addWatch`.
+pub const ADD_FLAGS: &[Flag] = &[valued(
+    "m",
+    "PERSISTENT: the znode alone; PERSISTENT_RECURSIVE: all below it too",
+)];
+/// Options of `removewatches`.
+pub const REMOVE_FLAGS: &[Flag] = &[
+    flag("c", "watches for children"),
+    flag("d", "watches for data and existence"),
+    flag("p", "persistent watches"),
+    flag("r", "persistent recursive watches"),
+    flag("a", "all of them, as without an option"),
+    flag("l", "forget them even if the server cannot be told"),
 ];
 
 /// `addWatch`.
