@@ -21,7 +21,7 @@ use super::json::field;
 use super::limiter::{Limiter, Turn};
 use super::query::Query;
 use super::routes::{complaint, told};
-use crate::backup::{BackupError, Compression, Destination, Intake, Restored, Snapshot, snapshot};
+use crate::backup::{BackupError, Destination, Intake, Restored, Snapshot, snapshot};
 
 const LAST_ZXID: HeaderName = HeaderName::from_static("last_zxid");
 const SNAPSHOT_SIZE: HeaderName = HeaderName::from_static("snapshot_size");
@@ -46,7 +46,8 @@ pub(super) async fn take(admin: &Arc<Admin>, query: &Query) -> Response<Body> {
         true => Destination::Stream,
         false => Destination::DataDirectory,
     };
-    let snapshot = match snapshot(&admin.shared, Compression::None, destination).await {
+    let compression = admin.shared.config.backup.compression;
+    let snapshot = match snapshot(&admin.shared, compression, destination).await {
         Ok(snapshot) => snapshot,
         Err(error) => return failed(command, &error),
     };
