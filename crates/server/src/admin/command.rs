@@ -27,6 +27,7 @@ pub(super) enum Command {
     StatReset,
     Stats,
     SystemProperties,
+    Top,
     TransferLeadership,
     VotingView,
     Watches,
@@ -70,6 +71,7 @@ pub(super) const COMMANDS: &[(Command, &[&str])] = &[
     (Command::StatReset, &["stat_reset", "srst"]),
     (Command::Stats, &["stats", "stat"]),
     (Command::SystemProperties, &["system_properties", "sysp"]),
+    (Command::Top, &["top"]),
     (Command::TransferLeadership, &["transfer_leadership"]),
     (Command::VotingView, &["voting_view"]),
     (Command::WatchSummary, &["watch_summary", "wchs"]),
@@ -101,6 +103,7 @@ impl Command {
                 | Command::GetTraceMask
                 | Command::SetTraceMask
                 | Command::SystemProperties
+                | Command::Top
                 | Command::ZabState
         )
     }

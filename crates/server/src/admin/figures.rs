@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Admin;
 use super::json::{Fields, Json, field};
 use crate::four_letter::{Mode, Source};
+use crate::load;
 use crate::node_source::NodeSource;
 
 /// `configuration`.
@@ -105,6 +106,16 @@ pub(super) fn monitor(admin: &Admin, source: &NodeSource<'_>) -> Fields {
             _ => field(name, Json::figure(value)),
         })
         .collect()
+}
+
+/// `top`: who and what keeps the server busy.
+pub(super) fn top(admin: &Admin) -> Fields {
+    let report = load::report(&admin.shared);
+    match Json::of(&*report) {
+        Ok(Json::Map(fields)) => fields,
+        Ok(_) => Fields::new(),
+        Err(error) => vec![field("error", format!("the report has no form: {error}"))],
+    }
 }
 
 /// `server_stats`, and the begin of `stats`.

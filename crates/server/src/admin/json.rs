@@ -1,6 +1,9 @@
 //! JSON in the form of ZooKeeper's AdminServer: fields in order, two blanks for each level, a blank around colons.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,23 +92,60 @@ impl From<Vec<Json>> for Json {
     }
 }
 
-impl From<serde_json::Value> for Json {
-    fn from(value: serde_json::Value) -> Json {
-        match value {
-            serde_json::Value::Null => Json::Null,
-            serde_json::Value::Bool(value) => Json::Bool(value),
-            serde_json::Value::Number(number) => Json::Number(number.to_string()),
-            serde_json::Value::String(text) => Json::Text(text),
-            serde_json::Value::Array(items) => {
-                Json::List(items.into_iter().map(Json::from).collect())
-            }
-            serde_json::Value::Object(fields) => Json::Map(
-                fields
-                    .into_iter()
-                    .map(|(name, value)| (name, Json::from(value)))
-                    .collect(),
-            ),
+/// Reads JSON with its fields in order.
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = Json;
+
+    fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        text.write_str("a value of JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(Json::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+        Ok(Json::Int(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+        Ok(Json::Number(value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+        Ok(Json::Number(format!("{value:?}")))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
+        Ok(Json::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
         }
+        Ok(Json::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Json, A::Error> {
+        let mut map = Fields::new();
+        while let Some(field) = fields.next_entry()? {
+            map.push(field);
+        }
+        Ok(Json::Map(map))
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_any(InOrder)
     }
 }
 
@@ -113,6 +153,11 @@ impl Json {
     /// A list of what can be made values.
     pub(super) fn list<T: Into<Json>>(items: impl IntoIterator<Item = T>) -> Json {
         Json::List(items.into_iter().map(Into::into).collect())
+    }
+
+    /// A value of the program, with the fields of its type in order.
+    pub(super) fn of(value: &impl Serialize) -> serde_json::Result<Json> {
+        serde_json::from_str(&serde_json::to_string(value)?)
     }
 
     /// A figure as `mntr` prints it: a number if it reads as one.
@@ -225,6 +270,31 @@ mod tests {
         assert_eq!(value.pretty(), text);
         let read: serde_json::Value = serde_json::from_str(text).expect("it is JSON");
         assert_eq!(read["maps"][0]["b"], "x\"\\\n\u{1}ü");
+    }
+
+    #[test]
+    fn values_of_the_program_keep_their_order() {
+        #[derive(Serialize)]
+        struct Value {
+            z: u64,
+            a: Option<f64>,
+            m: Vec<&'static str>,
+            b: bool,
+            i: i64,
+            n: (),
+        }
+        let value = Value {
+            z: u64::MAX,
+            a: Some(0.5),
+            m: vec!["x"],
+            b: true,
+            i: -1,
+            n: (),
+        };
+        let json = Json::of(&value).expect("it has a form");
+        let text = "{\n  \"z\" : 18446744073709551615,\n  \"a\" : 0.5,\n  \"m\" : [ \"x\" ],\n  \"b\" : true,\n  \
+                    \"i\" : -1,\n  \"n\" : null\n}";
+        assert_eq!(json.pretty(), text);
     }
 
     #[test]

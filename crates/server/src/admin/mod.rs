@@ -55,12 +55,15 @@ pub struct AdminFigures {
     pub snapshots_limited: Counter,
     /// Restores that were asked for too often.
     pub restores_limited: Counter,
+    /// Requests in the clear on a port that takes TLS as well.
+    pub insecure: Counter,
 }
 
 impl Figures for AdminFigures {
     fn tell(&self, page: &mut dyn Page) {
         page.counter("snapshot_rate_limited_count", &self.snapshots_limited);
         page.counter("restore_rate_limited_count", &self.restores_limited);
+        page.counter("insecure_admin_count", &self.insecure);
     }
 }
 

@@ -36,6 +36,9 @@ async fn answer(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Response<Body> {
+    if admin.settings().tls.is_some() && !caller.secure {
+        admin.shared.admin.insecure.add(1);
+    }
     let path = request.uri().path().to_owned();
     match command_name(&admin, &path) {
         Some("" | "/") => index(&admin, request.method()),
@@ -225,6 +228,7 @@ fn fields(admin: &Admin, command: Command, query: &Query) -> Fields {
             Fields::new()
         }
         Command::SystemProperties => figures::system_properties(admin),
+        Command::Top => figures::top(admin),
         Command::VotingView => ensemble::voting_view(admin),
         Command::WatchSummary => clients::watch_summary(&source),
         Command::Watches => clients::watches(&source),
