@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import pathlib
+import select
+import signal
 import subprocess
 import sys
 import threading
@@ -472,3 +474,57 @@ def test_curators_locks(shell, curator):
     found = {path: (lock["layout"], sessions(path, "holders"), sessions(path, "waiting")) for path, lock in shown.items()}
     assert found == expected
     assert [party["data"] for party in shown["latch"]["holders"]] == ["first"]
+
+
+# -- top ---------------------------------------------------------------------------------------------------------------
+
+
+def test_top_names_who_loads_the_server(shell, zk, client):
+    busy = client()
+    busy.ensure_path("/busy/counter")
+    for number in range(300):
+        busy.set("/busy/counter", str(number).encode())
+
+    # What is told by path is a sample.
+    def told():
+        load = shell.json("top")["load"]
+        return load if any(row["path"] == "/busy/counter" and row["requests"] >= 100 for row in load["hot"]["written"]) else None
+
+    load = soon(told)
+    session = f"0x{busy.client_id[0]:x}"
+    assert next(row for row in load["sessions"] if row["session"] == session)["requests"] >= 300
+    assert load["totals"]["requests"] >= 300
+    text = shell("top", "-k", "requests", "-r", "50")
+    lines = text.splitlines()
+    assert shell.hosts in lines[0] and "requests under way" in lines[0]
+    assert any(line.endswith("  operation") for line in lines)
+    assert any("setData" in line for line in lines)
+    assert any("written" in line and "/busy/counter" in line for line in lines)
+    answer = shell.run("top", "-k", "colour")
+    assert answer.returncode == 1 and "top [-n N]" in answer.stderr
+
+
+def test_top_refreshes_a_terminal_until_ctrl_c(shell):
+    main, terminal = os.openpty()
+    process = subprocess.Popen(shell.command("top", "-d", "0.2"), stdin=terminal, stdout=terminal, stderr=terminal,
+                               start_new_session=True)
+    os.close(terminal)
+    try:
+        shown = b""
+        while shown.count(b"\x1b[H\x1b[J") < 3:
+            assert select.select([main], [], [], PATIENCE)[0], shown
+            shown += os.read(main, 65536)
+        assert b"requests under way" in shown
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main)
+
+
+def test_ctrl_c_ends_a_watch_well(shell, zk, following):
+    it = following(shell, "/interrupted")
+    until_watched(zk, it, "/interrupted")
+    it.process.send_signal(signal.SIGINT)
+    assert it.process.wait(PATIENCE) == 0

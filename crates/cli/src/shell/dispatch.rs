@@ -2,7 +2,7 @@
 
 use super::{
     CommandError, Output, Session, acl, auth, config, create, delete, du, find, get, locks, ls,
-    quota, read, set, tree, watch, watches,
+    quota, read, set, top, tree, watch, watches,
 };
 
 /// Runs the command of that name; `args` are the words behind it.
@@ -36,6 +36,7 @@ pub async fn run(
         "setquota" => quota::set(session, args, out).await,
         "stat" => read::stat(session, args, out).await,
         "sync" => read::sync(session, args, out).await,
+        "top" => top::run(session, args, out).await,
         "tree" => tree::run(session, args, out).await,
         "version" => read::version(args, out),
         "watch" => watch::run(session, args, out).await,

@@ -66,7 +66,7 @@ fn read(args: &[String], out: &mut Output) -> Result<Parsed, CommandError> {
 }
 
 /// Data as text where it is text, else in base64; null where there is none.
-fn data_to_json(data: Option<&[u8]>) -> serde_json::Value {
+pub fn data_to_json(data: Option<&[u8]>) -> serde_json::Value {
     match data.map(std::str::from_utf8) {
         None => json!({ "data": null }),
         Some(Ok(text)) => json!({ "data": text }),

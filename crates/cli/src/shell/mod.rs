@@ -41,6 +41,8 @@ mod shell;
 mod stat;
 mod subtree;
 mod tokens;
+mod top;
+mod top_table;
 mod tree;
 mod usage;
 mod walk;

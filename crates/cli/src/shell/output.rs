@@ -13,6 +13,8 @@ use super::prompt::Prompt;
 
 /// Columns of a terminal whose width cannot be learned.
 const DEFAULT_WIDTH: usize = 80;
+/// Lines of one whose height cannot be learned.
+const DEFAULT_HEIGHT: usize = 24;
 
 /// Columns of the terminal that standard output goes to.
 pub fn terminal_width() -> usize {
@@ -20,6 +22,14 @@ pub fn terminal_width() -> usize {
         .map(|(width, _)| usize::from(width.0))
         .filter(|width| *width > 0)
         .unwrap_or(DEFAULT_WIDTH)
+}
+
+/// Lines of that terminal.
+pub fn terminal_height() -> usize {
+    terminal_size::terminal_size()
+        .map(|(_, height)| usize::from(height.0))
+        .filter(|height| *height > 0)
+        .unwrap_or(DEFAULT_HEIGHT)
 }
 
 /// What a piece of text means; the colour follows from it.

@@ -2,8 +2,8 @@
 
 use super::options::Flag;
 use super::{
-    CommandError, acl, config, create, delete, du, get, locks, ls, quota, read, set, tree, watch,
-    watches,
+    CommandError, acl, config, create, delete, du, get, locks, ls, quota, read, set, top, tree,
+    watch, watches,
 };
 
 /// One command.
@@ -228,6 +228,14 @@ pub const COMMANDS: &[Spec] = &[
         "path",
         "wait until the server has what was committed before",
     ),
+    Spec {
+        table: top::FLAGS,
+        ..own(
+            "top",
+            "[-n N] [-d seconds] [-k requests|bytes|latency] [-r rows] [-a]",
+            "who loads the server",
+        )
+    },
     Spec {
         table: tree::FLAGS,
         ..own(

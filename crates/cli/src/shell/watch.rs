@@ -2,11 +2,11 @@
 
 use quenda_client::{Client, SessionEvent, SessionState};
 use quenda_proto::event::{EventType, WatcherType};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::options::{Flag, flag, valued};
-use super::{AtPath, CommandError, Output, Paint, Session, options, path, usage, words};
+use super::{AtPath, CommandError, Output, Paint, Session, get, options, path, usage, words};
 
 /// Options.
 pub const FLAGS: &[Flag] = &[
@@ -115,7 +115,10 @@ impl Follow<'_> {
             let mut value =
                 json!({ "time": time, "event": format!("{kind:?}"), "path": path, "zxid": zxid });
             if let Some((data, stat)) = found {
-                value["data"] = data.map_or(Value::Null, |data| words::snippet(&data).into());
+                let data = get::data_to_json(data.as_deref());
+                for (name, data) in data.as_object().into_iter().flatten() {
+                    value[name] = data.clone();
+                }
                 value["dataVersion"] = stat.version.into();
             }
             return out.json(&value);
