@@ -1,6 +1,7 @@
 """`quenda shell` against the goldens of the genuine one, and what it has of its own."""
 
 import json
+import pathlib
 import re
 import signal
 import subprocess
@@ -207,6 +208,33 @@ def test_ctrl_c_ends_a_script(server):
     assert process.wait(10) == 130
     process.stdin.close()
     process.stdout.close()
+
+
+def test_ctrl_c_ends_a_command_that_hangs(tmp_path):
+    with QuendaServer(tmp_path / "server") as server:
+        server.process.send_signal(signal.SIGSTOP)
+        for words in (["ls", "/"], ["-waitforconnection", "ls", "/"]):
+            command = [str(quenda_binary()), "shell", "-q", "-server", server.hosts, *words]
+            process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+            # It has begun when it is connected, which needs the system alone.
+            wait_until(lambda: server.port in connected_to(process.pid))
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=10)[1] == "Interrupted\n"
+            assert process.returncode == 130
+
+
+def connected_to(pid):
+    """Ports on 127.0.0.1 that a process has connections to."""
+    sockets = {link.readlink().name for link in pathlib.Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {int(row[2].split(":")[1], 16) for row in rows if f"socket:[{row[9]}]" in sockets}
+
+
+def wait_until(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "what is waited for does not come"
+        time.sleep(0.02)
 
 
 def test_dates_are_those_of_the_local_zone(shell, server, monkeypatch):

@@ -37,10 +37,10 @@ impl Interrupts {
         *self.pressed.borrow() > 0
     }
 
-    /// Counts from now on. A program that just waits for input ends.
+    /// Counts from now on. A program that just waits for input ends, and one that is told twice.
     pub async fn listen(self) {
         while tokio::signal::ctrl_c().await.is_ok() {
-            if !self.interactive && !self.busy.load(Ordering::Relaxed) {
+            if !self.interactive && (self.any() || !self.busy.load(Ordering::Relaxed)) {
                 std::process::exit(EXIT_CODE);
             }
             self.pressed.send_modify(|count| *count += 1);

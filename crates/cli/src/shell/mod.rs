@@ -91,7 +91,14 @@ async fn talk(args: &ShellArgs) -> u8 {
     let out = Output::new(streams.clone(), style, interrupts.subscribe());
     tokio::spawn(interrupts.clone().listen());
     let start = Shell::start(manner(args), options(args), &args.server, out.clone());
-    let mut shell = match interrupts.during(start).await {
+    let interrupted = out.interrupted();
+    let started = interrupts.during(async {
+        tokio::select! {
+            started = start => started,
+            () = interrupted => Err(CommandError::Interrupted),
+        }
+    });
+    let mut shell = match started.await {
         Ok(shell) => shell,
         Err(error) => {
             out.complain(&error.to_string());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quenda_client::{Client, SessionOptions};
+use quenda_client::{Client, Error, SessionOptions};
 use quenda_proto::ErrorCode;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -24,7 +24,7 @@ const LAST_EVENTS: Duration = Duration::from_secs(1);
 /// How long the first prompt waits for a connection.
 const SETTLING: Duration = Duration::from_millis(500);
 /// How long the end of a session may take.
-const CLOSING: Duration = Duration::from_secs(5);
+const CLOSING: Duration = Duration::from_secs(2);
 
 /// What the shell was started with.
 #[derive(Debug)]
@@ -294,10 +294,16 @@ impl Shell {
         let why = match self.session.client().wait_connected(Duration::ZERO).await {
             Ok(_) => "The connection broke and is there again: repeat a read; of a write look first whether it was done"
                 .to_owned(),
-            Err(error) => format!(
-                "{error}. Check the servers ({}), and with `quenda status` whether they serve",
-                self.session.servers()
-            ),
+            Err(error) => {
+                let cause = match error {
+                    Error::NotConnected { reason, .. } => reason,
+                    other => other.to_string(),
+                };
+                format!(
+                    "{cause}. Check the servers ({}), and with `quenda status` whether they serve",
+                    self.session.servers()
+                )
+            }
         };
         self.out.complain(&why);
     }
