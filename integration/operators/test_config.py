@@ -17,7 +17,8 @@ from integration.lib.certificates import Authority  # noqa: E402
 from integration.lib.ensemble import Ensemble  # noqa: E402
 from integration.lib.process import free_port  # noqa: E402
 from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
-from integration.lib.zkwire import Conn, eventually  # noqa: E402
+from integration.lib import zkwire as wire  # noqa: E402
+from integration.lib.zkwire import ERR, FLAG, OP, Conn, eventually, expect  # noqa: E402
 from integration.operators import config_cases, messages  # noqa: E402
 from integration.operators.members_story import CFG, files, newest, story, wait_for_lines  # noqa: E402
 
@@ -334,6 +335,22 @@ def test_without_syncs_and_with_many_checkpoints_nothing_is_lost_to_a_kill(tmp_p
         server.restart(hard=True)
         with Conn(server.port) as conn:
             assert len(conn.children("/")) == 101
+
+
+def test_znodes_with_a_time_to_live_can_be_taken_away(tmp_path):
+    """The answers are those of a genuine server without extendedTypesEnabled."""
+    ttl = 600000
+    with QuendaServer(tmp_path, {"extendedTypesEnabled": "false"}) as server, Conn(server.port) as conn:
+        for path, time, flags, code in (("/a", ttl, FLAG.TTL, ERR.UNIMPLEMENTED), ("/a", -1, FLAG.TTL, ERR.UNIMPLEMENTED),
+                                        ("/x/a", ttl, FLAG.TTL_SEQUENTIAL, ERR.UNIMPLEMENTED),
+                                        ("/b", ttl, FLAG.PERSISTENT, ERR.BAD_ARGUMENTS)):
+            with expect(code):
+                conn.create_ttl(path, time, b"", flags)
+        with expect(ERR.UNIMPLEMENTED):
+            conn.create("/m6", b"", FLAG.TTL)
+        results = conn.multi((OP.CREATE, wire.create("/m")), (OP.CREATE_TTL, wire.create_ttl("/t", ttl)))
+        assert [result.err for result in results] == [0, ERR.UNIMPLEMENTED]
+        assert conn.children("/") == ["zookeeper"]
 
 
 def test_without_reconfig_no_file_is_touched(tmp_path):

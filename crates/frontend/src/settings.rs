@@ -43,6 +43,8 @@ pub struct Settings {
     pub skip_acl: bool,
     /// Hard quotas are enforced (`enforceQuota`). Default false.
     pub enforce_quota: bool,
+    /// Whether znodes with a time to live can be created (`extendedTypesEnabled`). Default true.
+    pub ttl_enabled: bool,
     /// Whether reconfig is served at all (`reconfigEnabled`). Default false.
     pub reconfig_enabled: bool,
     /// Whether an ensemble may not shrink to one voter (`standaloneEnabled`). Default true.
@@ -74,6 +76,7 @@ impl Default for Settings {
             enforce_auth: Vec::new(),
             skip_acl: false,
             enforce_quota: false,
+            ttl_enabled: true,
             reconfig_enabled: false,
             standalone_enabled: true,
             linearizable_reads: false,
@@ -104,6 +107,7 @@ impl Settings {
             x509: self.x509_enabled,
             sasl: self.sasl_enabled,
             without_digest: !self.digest_enabled,
+            without_ttl: !self.ttl_enabled,
         }
     }
 }

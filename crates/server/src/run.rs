@@ -696,6 +696,7 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
         enforce_auth: config.enforce_auth_schemes.clone(),
         skip_acl: config.skip_acl,
         enforce_quota: config.enforce_quota,
+        ttl_enabled: config.ttl_enabled,
         reconfig_enabled: config.reconfig_enabled,
         standalone_enabled: config.standalone_enabled,
         linearizable_reads: config.linearizable_reads,

@@ -96,6 +96,8 @@ pub struct ServerConfig {
     pub skip_acl: bool,
     /// Whether what goes over a hard quota is refused. `enforceQuota`.
     pub enforce_quota: bool,
+    /// Whether znodes with a time to live can be created. `extendedTypesEnabled`.
+    pub ttl_enabled: bool,
     /// Whether the reconfig request is allowed. `reconfigEnabled`.
     pub reconfig_enabled: bool,
     /// Whether a reconfig may not leave a single voter. `standaloneEnabled`.

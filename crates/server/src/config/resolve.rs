@@ -114,6 +114,7 @@ pub(super) fn resolve(
         super_digest: reader.super_digest(),
         skip_acl: settings.get_or_default("skipACL") == "yes",
         enforce_quota: reader.is_true("enforceQuota"),
+        ttl_enabled: reader.is_true("extendedTypesEnabled"),
         reconfig_enabled: reader.strict_bool("reconfigEnabled")?,
         standalone_enabled: reader.strict_bool("standaloneEnabled")?,
         container_check_interval_ms: reader.loose(

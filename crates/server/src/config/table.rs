@@ -209,7 +209,7 @@ const CONNECTIONS: &[Key] = &[
 const FEATURES: &[Key] = &[
     Key::new(Accepted, File, "localSessionsEnabled", "false", "every session is known to the whole cluster"),
     Key::new(Accepted, File, "localSessionsUpgradingEnabled", "false", "every session is known to the whole cluster"),
-    Key::new(Accepted, Property, "extendedTypesEnabled", "true", "TTL znodes are always there"),
+    Key::new(Honoured, Property, "extendedTypesEnabled", "true", "`false`: znodes with a time to live cannot be created; without the key they can, other than in ZooKeeper"),
     Key::new(Warned, Property, "emulate353TTLNodes", "false", "it is for reading what 3.5.3 has stored, and there is nothing of that here; `ephemeralOwner` of a TTL znode has the form of later releases"),
     Key::new(Honoured, Bare, "znode.container.checkIntervalMs", "60000", "ms between looks for containers and TTL znodes to delete"),
     Key::new(Honoured, Bare, "znode.container.maxPerMinute", "10000", "containers and TTL znodes deleted in a minute, at most"),

@@ -107,6 +107,7 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         super_digest: None,
         skip_acl: false,
         enforce_quota: false,
+        ttl_enabled: true,
         reconfig_enabled: false,
         standalone_enabled: true,
         container_check_interval_ms: 60_000,
@@ -163,7 +164,7 @@ fn every_honoured_key_arrives() {
          enforce.auth.enabled=true\nenforce.auth.schemes=ip\nquenda.linearizableReads=true\n\
          audit.enable=true\nquenda.audit.file=DIR/audit.log\nquenda.audit.format=json\n\
          quenda.audit.maxFileSizeMb=3\nquenda.audit.maxFiles=4\n\
-         forceSync=no\nsnapCount=1000\ndb.autocreate=false\nclientTcpKeepAlive=true\nelectionPortBindRetry=0\n",
+         extendedTypesEnabled=false\nforceSync=no\nsnapCount=1000\ndb.autocreate=false\nclientTcpKeepAlive=true\nelectionPortBindRetry=0\n",
     );
     let data_dir = config.folder.path().to_owned();
     let expected = ServerConfig {
@@ -203,6 +204,7 @@ fn every_honoured_key_arrives() {
         super_digest: Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU=".to_owned()),
         skip_acl: true,
         enforce_quota: true,
+        ttl_enabled: false,
         reconfig_enabled: true,
         standalone_enabled: true,
         container_check_interval_ms: 12,

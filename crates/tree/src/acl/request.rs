@@ -139,6 +139,7 @@ mod tests {
         x509: true,
         sasl: true,
         without_digest: false,
+        without_ttl: false,
     };
 
     fn entry<'a>(perms: i32, scheme: &'a str, id: &'a str) -> Acl<'a> {

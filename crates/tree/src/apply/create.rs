@@ -53,7 +53,11 @@ impl Tree {
         reply: &mut BytesMut,
     ) -> Result<(), ErrorCode> {
         let request: CreateRequest = decoded(body)?;
-        let mode = CreateMode::from_flags(request.flags)
+        let mode = CreateMode::from_flags(request.flags);
+        if mode.is_some_and(CreateMode::is_ttl) {
+            tx.demand_ttl()?;
+        }
+        let mode = mode
             .filter(|mode| !mode.is_ttl())
             .ok_or(ErrorCode::BadArguments)?;
         let kind = if op == Op::CreateContainer {
@@ -82,6 +86,7 @@ impl Tree {
         let mode = CreateMode::from_flags(request.flags)
             .filter(|mode| mode.is_ttl())
             .ok_or(ErrorCode::BadArguments)?;
+        tx.demand_ttl()?;
         let kind = ttl_kind(request.ttl)?;
         let created = self.create(tx, &NewNode::with_ttl(&request, kind, mode))?;
         put_string(reply, &created.path);

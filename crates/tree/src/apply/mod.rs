@@ -103,6 +103,15 @@ impl Transaction<'_> {
         )
     }
 
+    /// Whether the origin's configuration lets znodes with a time to live be created.
+    fn demand_ttl(&self) -> Result<(), ErrorCode> {
+        if self.switches.without_ttl {
+            self.session?;
+            return Err(ErrorCode::Unimplemented);
+        }
+        Ok(())
+    }
+
     fn changed(&mut self, change: Change<'_>) {
         self.changes.push(change);
     }

@@ -104,7 +104,10 @@ impl Tree {
     ) -> Result<(), ErrorCode> {
         let mode = CreateMode::from_flags(request.flags).ok_or(ErrorCode::BadArguments)?;
         let kind = match mode.is_ttl() {
-            true => ttl_kind(request.ttl)?,
+            true => {
+                tx.demand_ttl()?;
+                ttl_kind(request.ttl)?
+            }
             false => plain_kind(mode),
         };
         let created = self.create(tx, &NewNode::with_ttl(request, kind, mode))?;

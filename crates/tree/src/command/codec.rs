@@ -201,6 +201,7 @@ impl Switches {
             | u8::from(self.x509) << 4
             | u8::from(self.sasl) << 5
             | u8::from(self.without_digest) << 6
+            | u8::from(self.without_ttl) << 7
     }
 
     fn from_bits(bits: u8) -> Switches {
@@ -212,6 +213,7 @@ impl Switches {
             x509: bits & 16 != 0,
             sasl: bits & 32 != 0,
             without_digest: bits & 64 != 0,
+            without_ttl: bits & 128 != 0,
         }
     }
 }
@@ -452,6 +454,7 @@ mod tests {
                 x509: true,
                 sasl: false,
                 without_digest: true,
+                without_ttl: true,
             },
             identities: vec![Identity::new("ip", "127.0.0.1")],
             op: 1,

@@ -177,6 +177,8 @@ pub struct Switches {
     pub sasl: bool,
     /// Access lists may not name digests: there is no scheme `digest` (`DigestAuthenticationProvider.enabled`).
     pub without_digest: bool,
+    /// Znodes with a time to live are not created (`extendedTypesEnabled=false`).
+    pub without_ttl: bool,
 }
 
 /// A log entry that does not hold what it should. Only a damaged store or a newer member can cause it.
