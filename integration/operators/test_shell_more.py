@@ -1,4 +1,7 @@
-"""The shell's commands that zkCli does not have: tree, find, du, locks, watch, top."""
+"""The shell's commands that zkCli does not have: tree, find, du, locks, watch, top.
+
+They work with a genuine server as well (TARGET=genuine), but for top.
+"""
 
 import contextlib
 import json
@@ -16,7 +19,8 @@ from kazoo.client import KazooClient
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
+from integration.lib.quenda_server import quenda_binary  # noqa: E402
+from integration.lib.target import IS_QUENDA, build_server  # noqa: E402
 
 PATIENCE = 30.0
 
@@ -34,7 +38,7 @@ def soon(condition):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with QuendaServer(tmp_path_factory.mktemp("server")) as server:
+    with build_server(tmp_path_factory.mktemp("server"), {}) as server:
         yield server
         assert server.alive(), server.log_tail()
 
@@ -317,7 +321,7 @@ def test_other_layouts_and_plain_ephemerals(shell, client):
 
 
 def test_addresses_need_a_word_that_may_be_refused(tmp_path):
-    with QuendaServer(tmp_path / "server", {"4lw.commands.whitelist": "srvr"}) as server:
+    with build_server(tmp_path / "server", {"4lw.commands.whitelist": "srvr"}) as server:
         zk = KazooClient(server.hosts)
         zk.start()
         zk.Lock("/lock", "me").acquire()
@@ -418,7 +422,7 @@ def test_watch_shows_data_and_ends_by_number(shell, zk, following):
 
 
 def test_watch_goes_on_after_the_server_was_away(tmp_path, following):
-    with QuendaServer(tmp_path / "server") as server:
+    with build_server(tmp_path / "server", {}) as server:
         zk = KazooClient(server.hosts)
         zk.start()
         it = following(Shell(server.hosts), "/kept")
@@ -479,6 +483,7 @@ def test_curators_locks(shell, curator):
 # -- top ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(not IS_QUENDA, reason="the word is Quenda's own")
 def test_top_names_who_loads_the_server(shell, zk, client):
     busy = client()
     busy.ensure_path("/busy/counter")
@@ -504,6 +509,7 @@ def test_top_names_who_loads_the_server(shell, zk, client):
     assert answer.returncode == 1 and "top [-n N]" in answer.stderr
 
 
+@pytest.mark.skipif(not IS_QUENDA, reason="the word is Quenda's own")
 def test_top_refreshes_a_terminal_until_ctrl_c(shell):
     main, terminal = os.openpty()
     process = subprocess.Popen(shell.command("top", "-d", "0.2"), stdin=terminal, stdout=terminal, stderr=terminal,
@@ -528,3 +534,16 @@ def test_ctrl_c_ends_a_watch_well(shell, zk, following):
     until_watched(zk, it, "/interrupted")
     it.process.send_signal(signal.SIGINT)
     assert it.process.wait(PATIENCE) == 0
+
+
+@pytest.mark.skipif(IS_QUENDA, reason="about a server that lacks the word")
+def test_top_says_that_a_genuine_server_does_not_tell(shell):
+    answer = shell.run("top")
+    assert answer.returncode == 1 and "it is not Quenda" in answer.stderr, answer.stderr
+
+
+def test_walks_below_a_root(shell, zk, forest):
+    below = Shell(f"{shell.hosts}/forest")
+    paths = below("find", "-name", "lea*").split()
+    assert sorted(paths) == ["/oak/leaf", "/oak/leaves"]
+    assert below("tree", "/oak").splitlines()[:3] == ["/oak", "├── leaf", "└── leaves"]

@@ -42,7 +42,7 @@ impl Socket {
         socket.tls.set_buffer_limit(Some(UNSENT_BYTES));
         socket.handshake().await.map_err(|error| Error::Tls {
             address: address.to_owned(),
-            reason: tls::reason(&error),
+            reason: tls::handshake_reason(&error),
         })?;
         Ok(Socket::Tls(Box::new(socket)))
     }

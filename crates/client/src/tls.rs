@@ -192,6 +192,17 @@ impl ServerCertVerifier for Verifier {
 }
 
 /// Why a handshake failed, and what to do.
+pub(crate) fn handshake_reason(error: &std::io::Error) -> String {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    match error.kind() {
+        UnexpectedEof | ConnectionReset | BrokenPipe => {
+            "the connection was closed: this port may not speak TLS".to_owned()
+        }
+        _ => reason(error),
+    }
+}
+
+/// Why a connection failed, and what to do.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     use CertificateError as Bad;
     use rustls::Error as Failure;
@@ -199,14 +210,7 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<Failure>());
     let Some(failure) = inner else {
-        return match error.kind() {
-            std::io::ErrorKind::UnexpectedEof
-            | std::io::ErrorKind::ConnectionReset
-            | std::io::ErrorKind::BrokenPipe => {
-                "the connection was closed: this port may not speak TLS".to_owned()
-            }
-            _ => error.to_string(),
-        };
+        return error.to_string();
     };
     match failure {
         Failure::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {

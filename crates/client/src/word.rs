@@ -75,14 +75,16 @@ fn tls_exchange(
     mut socket: Deadline,
     word: &str,
 ) -> Result<Vec<u8>, WordError> {
-    let failed = |error: io::Error| match error.kind() {
+    let failed = |error: &io::Error, why: fn(&io::Error) -> String| match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => WordError::Silent,
-        _ => WordError::Tls(tls::reason(&error)),
+        _ => WordError::Tls(why(error)),
     };
     while connection.is_handshaking() {
-        connection.complete_io(&mut socket).map_err(failed)?;
+        let moved = connection.complete_io(&mut socket);
+        moved.map_err(|error| failed(&error, tls::handshake_reason))?;
     }
-    exchange(StreamOwned::new(connection, socket), word).map_err(failed)
+    let answer = exchange(StreamOwned::new(connection, socket), word);
+    answer.map_err(|error| failed(&error, tls::reason))
 }
 
 fn plain_error(error: io::Error) -> WordError {

@@ -207,10 +207,11 @@ fn is_hex(name: &str, length: usize) -> bool {
     name.len() == length && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// In the order in which they come to hold the lock.
+/// In the order in which they come to hold the lock. Curator gives the reader that its writer becomes the same number.
 pub fn order(one: &Contender, other: &Contender) -> Ordering {
     one.sequence
         .cmp(&other.sequence)
+        .then_with(|| (one.want == Want::Shared).cmp(&(other.want == Want::Shared)))
         .then_with(|| one.name.cmp(&other.name))
 }
 
@@ -382,6 +383,10 @@ mod tests {
             ("__READ__0000000003", 2),
         ];
         assert_eq!(held(&downgrade), [true, true, false]);
+        let twins = ["a-__READ__0000000001", "b-__WRIT__0000000001"];
+        let mut twins = twins.map(|name| contender(name, false).expect("a contender"));
+        twins.sort_by(order);
+        assert_eq!(twins[0].want, Want::Exclusive);
         assert_eq!(
             held(&[("lease-0000000001", 1), ("lease-0000000009", 2)]),
             [true, true]
