@@ -9,6 +9,7 @@ use quenda_consensus::LogBatch;
 use quenda_storage::{Store, StoreError};
 use tracing::{debug, error, info, warn};
 
+use crate::calm::Calm;
 use crate::limits::STORE_RETRY;
 use crate::metrics::Written;
 use crate::shared::Shared;
@@ -86,6 +87,7 @@ impl LogWriter {
 }
 
 fn run(store: &dyn Store, shared: &Shared, queue: &Queue) {
+    let mut slow = Calm::new();
     loop {
         let mut state = queue.state.lock();
         while state.batches.is_empty() {
@@ -104,13 +106,22 @@ fn run(store: &dyn Store, shared: &Shared, queue: &Queue) {
             return;
         }
         let waited = waited.unwrap_or_default();
-        count(shared, &batches, waited, started.elapsed());
+        let took = started.elapsed();
+        let is_slow = took > shared.config.storage.slow_sync;
+        if is_slow && let Some(count) = slow.turn(Instant::now()) {
+            warn!(
+                count,
+                millis = took.as_millis() as u64,
+                "the log waited long for its disk; so did every write of a client"
+            );
+        }
+        count(shared, &batches, waited, took, is_slow);
         queue.state.lock().writing = false;
         shared.inbox.persisted(number);
     }
 }
 
-fn count(shared: &Shared, batches: &[LogBatch], waited: Duration, took: Duration) {
+fn count(shared: &Shared, batches: &[LogBatch], waited: Duration, took: Duration, is_slow: bool) {
     let entries = || batches.iter().flat_map(|batch| &batch.entries);
     shared.metrics.log.written(&Written {
         batches: batches.len(),
@@ -118,6 +129,7 @@ fn count(shared: &Shared, batches: &[LogBatch], waited: Duration, took: Duration
         bytes: entries().map(|entry| entry.data.len() as u64).sum(),
         waited,
         took,
+        is_slow,
     });
 }
 

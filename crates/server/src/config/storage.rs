@@ -1,6 +1,7 @@
 //! How the store treats the disk, and what an empty one may do.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::remark::{ConfigError, Remark};
 use super::resolve::Reader;
@@ -17,6 +18,8 @@ pub struct StorageSettings {
     pub snap_count: Option<u32>,
     /// Whether a member with an empty store may found an ensemble, and need not wait for one to join. `db.autocreate`.
     pub may_found: bool,
+    /// A write of the log with its sync that takes longer is counted and warned of. `fsync.warningthresholdms`.
+    pub slow_sync: Duration,
     /// Markers that go once the store is made: they stand for one time.
     pub markers: Vec<PathBuf>,
 }
@@ -49,6 +52,11 @@ pub(super) fn resolve(
     Ok(StorageSettings {
         force_sync,
         snap_count,
+        slow_sync: Duration::from_millis(reader.loose(
+            "fsync.warningthresholdms",
+            0,
+            i64::from(i32::MAX),
+        )?),
         may_found: reader.is_true("db.autocreate") || !markers.is_empty(),
         markers,
     })

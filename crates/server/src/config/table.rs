@@ -87,7 +87,7 @@ const STORAGE: &[Key] = &[
     Key::new(Accepted, Property, "txnLogSizeLimitInKb", "-1", OWN_LOG),
     Key::new(Accepted, Property, "preAllocSize", "65536", OWN_LOG),
     Key::new(Honoured, Property, "forceSync", "yes", "`no`: writes are acknowledged before they are on the disk; a machine that fails loses the last ones"),
-    Key::new(Accepted, Property, "fsync.warningthresholdms", "1000", "slow syncs are not counted yet"),
+    Key::new(Honoured, Property, "fsync.warningthresholdms", "1000", "a write of the log with its sync that takes longer, ms, is counted (`fsync_threshold_exceed_count`) and named in the log"),
     Key::new(Accepted, Property, "flushDelay", "0", "writes that wait together share one sync by themselves"),
     Key::new(Accepted, Property, "maxWriteQueuePollTime", "", "writes that wait together share one sync by themselves"),
     Key::new(Accepted, Property, "maxBatchSize", "1000", "batches are bounded by bytes"),

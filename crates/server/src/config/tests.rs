@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -83,6 +84,7 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         storage: StorageSettings {
             force_sync: true,
             snap_count: None,
+            slow_sync: Duration::from_millis(1000),
             may_found: true,
             markers: Vec::new(),
         },
@@ -164,7 +166,7 @@ fn every_honoured_key_arrives() {
          enforce.auth.enabled=true\nenforce.auth.schemes=ip\nquenda.linearizableReads=true\n\
          audit.enable=true\nquenda.audit.file=DIR/audit.log\nquenda.audit.format=json\n\
          quenda.audit.maxFileSizeMb=3\nquenda.audit.maxFiles=4\n\
-         extendedTypesEnabled=false\nforceSync=no\nsnapCount=1000\ndb.autocreate=false\nclientTcpKeepAlive=true\nelectionPortBindRetry=0\n",
+         extendedTypesEnabled=false\nfsync.warningthresholdms=250\nforceSync=no\nsnapCount=1000\ndb.autocreate=false\nclientTcpKeepAlive=true\nelectionPortBindRetry=0\n",
     );
     let data_dir = config.folder.path().to_owned();
     let expected = ServerConfig {
@@ -174,6 +176,7 @@ fn every_honoured_key_arrives() {
         storage: StorageSettings {
             force_sync: false,
             snap_count: Some(1000),
+            slow_sync: Duration::from_millis(250),
             may_found: false,
             markers: Vec::new(),
         },

@@ -8,9 +8,6 @@ use super::page::{Figures, Page, own};
 use super::startup::millis;
 use super::summary::{Percentiles, Summary};
 
-/// A write with its sync that takes longer than this is counted as slow: ZooKeeper's `fsync.warningthresholdms`.
-const SLOW: Duration = Duration::from_millis(1000);
-
 /// Figures of the log writer.
 #[derive(Debug)]
 pub struct LogFigures {
@@ -60,6 +57,8 @@ pub struct Written {
     pub waited: Duration,
     /// How long the write and its sync took.
     pub took: Duration,
+    /// Whether that is longer than `fsync.warningthresholdms`.
+    pub is_slow: bool,
 }
 
 impl LogFigures {
@@ -79,7 +78,7 @@ impl LogFigures {
         self.sync.observe_duration(written.took);
         self.entries.observe(written.entries as u64);
         self.bytes.add(written.bytes);
-        if written.took > SLOW {
+        if written.is_slow {
             self.slow.add(1);
         }
     }
