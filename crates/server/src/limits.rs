@@ -221,7 +221,7 @@ pub const STORE_SCRYPT_BYTES_MAX: u64 = 128 << 20;
 pub const TLS_RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Connections of one HTTP server (administration, metrics) at one time. At the bound the oldest that waits for a request
-/// gives way; if all are being answered the new one is closed.
+/// gives way, then the oldest whose caller has not taken its answer; if all are being answered the new one is closed.
 pub const HTTP_CONNECTIONS_MAX: usize = 64;
 
 /// How long the head of an HTTP request, or a TLS handshake in front of it, may take; a shorter idle time counts instead.

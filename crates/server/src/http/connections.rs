@@ -21,9 +21,19 @@ struct Open {
 
 #[derive(Debug)]
 struct Entry {
-    /// Whether a request of it is being answered. Such a one never gives way.
-    busy: bool,
+    phase: Phase,
     end: CancellationToken,
+}
+
+/// What a connection is busy with, by how soon it gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// Its next request is waited for.
+    Waiting,
+    /// Its caller is to take an answer.
+    Sending,
+    /// A request is being answered. It never gives way.
+    Answering,
 }
 
 impl Connections {
@@ -34,13 +44,15 @@ impl Connections {
         }
     }
 
-    /// A place for a new connection, and what ends it. At the bound the oldest that waits for a request has to go; if
-    /// all of them are being answered there is none.
+    /// A place for a new connection, and what ends it. At the bound the oldest that waits for a request has to go, or
+    /// else the oldest whose caller has not taken its answer; if all of them are being answered there is none.
     pub(super) fn admit(&self) -> Option<(u64, CancellationToken)> {
         let mut open = self.open.lock();
         if open.by_number.len() >= self.most {
-            let idle = open.by_number.iter().find(|(_, entry)| !entry.busy);
-            let oldest = idle.map(|(number, _)| *number)?;
+            let all = open.by_number.iter();
+            let idle = all.filter(|(_, entry)| entry.phase != Phase::Answering);
+            let (oldest, _) = idle.min_by_key(|(number, entry)| (entry.phase, **number))?;
+            let oldest = *oldest;
             let entry = open.by_number.remove(&oldest)?;
             entry.end.cancel();
         }
@@ -48,16 +60,16 @@ impl Connections {
         open.next += 1;
         let end = CancellationToken::new();
         let entry = Entry {
-            busy: false,
+            phase: Phase::Waiting,
             end: end.clone(),
         };
         open.by_number.insert(number, entry);
         Some((number, end))
     }
 
-    pub(super) fn set_busy(&self, number: u64, busy: bool) {
+    pub(super) fn enter(&self, number: u64, phase: Phase) {
         if let Some(entry) = self.open.lock().by_number.get_mut(&number) {
-            entry.busy = busy;
+            entry.phase = phase;
         }
     }
 
@@ -75,12 +87,15 @@ mod tests {
         let connections = Connections::new(2);
         let (first, first_end) = connections.admit().expect("room");
         let (_, second_end) = connections.admit().expect("room");
-        connections.set_busy(first, true);
-        let (third, _) = connections.admit().expect("the second gives way");
+        connections.enter(first, Phase::Sending);
+        let (third, third_end) = connections.admit().expect("the second gives way");
         assert!(second_end.is_cancelled() && !first_end.is_cancelled());
-        connections.set_busy(third, true);
+        connections.enter(third, Phase::Answering);
+        let (fourth, _) = connections.admit().expect("the first takes too long");
+        assert!(first_end.is_cancelled() && !third_end.is_cancelled());
+        connections.enter(fourth, Phase::Answering);
         assert!(connections.admit().is_none(), "all are being answered");
-        connections.dismiss(first);
+        connections.dismiss(fourth);
         assert!(connections.admit().is_some());
     }
 }

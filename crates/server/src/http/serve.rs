@@ -3,15 +3,17 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::{HeaderValue, STRICT_TRANSPORT_SECURITY};
 use axum::http::{Method, Request, Response, StatusCode};
 use axum::response::IntoResponse;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use super::HttpListener;
-use super::connections::Connections;
+use super::connections::{Connections, Phase};
 use super::patient::Patient;
 use crate::calm::Calm;
 use crate::complaint::Complaint;
@@ -179,10 +181,10 @@ impl Acceptor {
         if let Err(error) = socket.set_nodelay(true) {
             debug!(%peer, %error, "no TCP_NODELAY");
         }
-        let place = Place {
+        let place = Arc::new(Place {
             number,
             connections: Arc::clone(&self.connections),
-        };
+        });
         let stop = self.stop.clone();
         let (router, idle, tls) = (self.router.clone(), self.idle, self.tls.clone());
         self.tasks.spawn(async move {
@@ -196,9 +198,16 @@ impl Acceptor {
 }
 
 /// A connection's place among those that are open.
+#[derive(Debug)]
 struct Place {
     number: u64,
     connections: Arc<Connections>,
+}
+
+impl Place {
+    fn enter(&self, phase: Phase) {
+        self.connections.enter(self.number, phase);
+    }
 }
 
 impl Drop for Place {
@@ -214,7 +223,7 @@ async fn greet(
     tls: HttpTls,
     router: Router,
     idle: Duration,
-    place: &Place,
+    place: &Arc<Place>,
     stop: CancellationToken,
 ) {
     let (tls, may_be_plain) = match &tls {
@@ -256,23 +265,24 @@ async fn answer(
     caller: Caller,
     router: Router,
     idle: Duration,
-    place: &Place,
+    place: &Arc<Place>,
     stop: CancellationToken,
 ) {
     let peer = caller.peer;
     let routes = TowerToHyperService::new(router);
     let service = service_fn(|mut request: Request<Incoming>| {
-        place.connections.set_busy(place.number, true);
+        place.enter(Phase::Answering);
         let secure = caller.secure;
         let refused = is_refused(request.method());
         request.extensions_mut().insert(caller.clone());
         let answering = (!refused).then(|| routes.call(request));
         async move {
-            let mut response = match answering {
+            let response = match answering {
                 Some(answering) => answering.await?,
                 None => StatusCode::FORBIDDEN.into_response(),
             };
-            place.connections.set_busy(place.number, false);
+            place.enter(Phase::Sending);
+            let mut response = response.map(|body| tracked(body, place));
             if secure {
                 let policy = HeaderValue::from_static("max-age=86400; includeSubDomains");
                 let headers = response.headers_mut();
@@ -297,6 +307,45 @@ async fn answer(
     };
     if let Err(error) = outcome {
         debug!(%peer, %error, "an HTTP connection ended");
+    }
+}
+
+/// An answer on its way to the caller.
+struct Tracked {
+    body: Body,
+    place: Arc<Place>,
+}
+
+fn tracked(body: Body, place: &Arc<Place>) -> Body {
+    Body::new(Tracked {
+        body,
+        place: Arc::clone(place),
+    })
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        self.place.enter(Phase::Waiting);
+    }
+}
+
+impl HttpBody for Tracked {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
