@@ -116,19 +116,25 @@ def test_words_that_are_not_allowed(start):
                 assert answer == f"{word[:4]} is not executed because it is not in the whitelist.\n"
 
 
-def test_under_full_write_load_with_checkpoints(start):
+def test_under_full_load_with_checkpoints(start):
+    """More requests in flight, of many connections, than the server gets through in a second."""
     server, doors = start()
-    words = [quenda_binary(), "bench", "set", "--hosts", f"{HOST}:{server.port}", "--connections", "64", "--depth", "64",
-             "--size", "1024", "--duration", "8"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as bench:
+
+    def bench(workload):
+        words = [quenda_binary(), "bench", workload, "--hosts", f"{HOST}:{server.port}", "--connections", "128",
+                 "--depth", "64", "--size", "1024", "--duration", "8"]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    with bench("set") as writes, bench("get") as reads:
         try:
             rounds = 0
-            while bench.poll() is None:
+            while writes.poll() is None or reads.poll() is None:
                 doors.ask_all()
                 rounds += 1
         finally:
-            bench.kill()
-        assert bench.returncode == 0, bench.stdout.read()
+            writes.kill()
+            reads.kill()
+        assert writes.returncode == reads.returncode == 0, writes.stdout.read() + reads.stdout.read()
     written = int(fields(doors.ask("srvr"))["Zxid"], 16) & 0xFFFFFFFF
     assert written > 5000 and rounds >= 3, "there was no load"
     print(f"{written} writes, {rounds} rounds, slowest {doors.slowest}")

@@ -10,7 +10,9 @@ use bytes::{Buf, BytesMut};
 use parking_lot::Mutex;
 use quenda_frontend::{CloseReason, Observed, Proposals, Received, Stats};
 use tokio::io::Interest;
+use tokio::runtime::Handle as Runtime;
 use tokio::time::{Instant, timeout};
+use tokio_util::task::TaskTracker;
 use tracing::{debug, info};
 
 use crate::calm::Calm;
@@ -23,12 +25,24 @@ use crate::registry::{Admitted, Handle};
 use crate::shared::Shared;
 use crate::transport::Transport;
 
-/// Serves one connection until it ends, then takes it out of the registry.
+/// Where the connections of clients are served.
+#[derive(Clone)]
+pub struct Quarters {
+    /// Their tasks.
+    pub tasks: TaskTracker,
+    /// The runtime of those that have begun to speak the protocol.
+    pub runtime: Runtime,
+}
+
+/// Answers the four-letter word with which a connection begins, here, or moves it to the quarters of clients, where it is
+/// served until it ends: words must not wait behind what clients keep their threads busy with. Either way it is then taken
+/// out of the registry.
 pub async fn serve(
     stream: impl Transport,
     handle: Arc<Handle>,
     admitted: Admitted,
     shared: Arc<Shared>,
+    quarters: Quarters,
 ) {
     let departure = Departure {
         handle: Arc::clone(&handle),
@@ -50,14 +64,13 @@ pub async fn serve(
         observed: None,
         departure,
     };
-    match task.run().await {
-        Ok(reason) => report_close(task.handle.peer, &reason),
-        Err(error) => {
-            task.count_lost(&error);
-            debug!(peer = %task.handle.peer, %error, "connection lost");
-        }
+    let deadline =
+        Instant::now() + Duration::from_millis(task.shared.config.sessionless_timeout_ms);
+    match task.greet(deadline).await {
+        Ok(None) => task.move_on(quarters, deadline),
+        Ok(Some(reason)) => task.finish(Ok(reason)),
+        Err(error) => task.finish(Err(error)),
     }
-    task.count();
 }
 
 /// How often clients were cut off for a fault of theirs.
@@ -138,28 +151,72 @@ struct ConnectionTask<S> {
 }
 
 impl<S: Transport> ConnectionTask<S> {
-    async fn run(&mut self) -> io::Result<CloseReason> {
-        let patience = Duration::from_millis(self.shared.config.sessionless_timeout_ms);
-        let deadline = Instant::now() + patience;
+    /// Reads until it is clear what the client wants. Answers a word; the reason, if the connection is to be closed.
+    async fn greet(&mut self, deadline: Instant) -> io::Result<Option<CloseReason>> {
+        loop {
+            self.wait_until(deadline, true).await?;
+            self.stream.try_flush()?;
+            if !self.fill()? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            match self.first_bytes() {
+                FirstBytes::Incomplete => {}
+                FirstBytes::Word(word) => return self.answer_word(word).await.map(Some),
+                FirstBytes::Frame => return Ok(None),
+            }
+        }
+    }
+
+    /// Is served by the threads of clients from now on.
+    fn move_on(self, quarters: Quarters, deadline: Instant) {
+        let peer = self.handle.peer;
+        let stream = match self.stream.move_to(&quarters.runtime) {
+            Ok(stream) => stream,
+            Err(error) => {
+                debug!(%peer, %error, "the connection cannot be moved");
+                return;
+            }
+        };
+        let mut task = ConnectionTask { stream, ..self };
+        let serving = async move {
+            let outcome = task.run(deadline).await;
+            task.finish(outcome);
+        };
+        quarters.tasks.spawn_on(serving, &quarters.runtime);
+    }
+
+    /// The connection has ended.
+    fn finish(mut self, outcome: io::Result<CloseReason>) {
+        match outcome {
+            Ok(reason) => report_close(self.handle.peer, &reason),
+            Err(error) => {
+                self.count_lost(&error);
+                debug!(peer = %self.handle.peer, %error, "connection lost");
+            }
+        }
+        self.count();
+    }
+
+    /// Serves what has come and what comes, until the end. By `deadline` the client must have said what session it wants.
+    async fn run(&mut self, deadline: Instant) -> io::Result<CloseReason> {
         let mut fresh = true;
         loop {
+            if let Some(reason) = self.serve_until_idle().await? {
+                self.end(&reason).await;
+                return Ok(reason);
+            }
+            if fresh && !self.handle.connection.lock().is_fresh() {
+                fresh = false;
+            }
             let held_back = self.paused || self.has_unsent();
             if !held_back {
                 self.ahead = READ_BYTES;
             }
             let read = !held_back || (self.ahead > 0 && !self.ended);
-            let wait = self.wait(read);
             if fresh {
-                // A client that always has something to say, and never a request, must not outrun the deadline.
-                if Instant::now() >= deadline {
-                    return Err(io::ErrorKind::TimedOut.into());
-                }
-                match tokio::time::timeout_at(deadline, wait).await {
-                    Ok(ready) => ready?,
-                    Err(_) => return Err(io::ErrorKind::TimedOut.into()),
-                }
+                self.wait_until(deadline, read).await?;
             } else {
-                wait.await?;
+                self.wait(read).await?;
             }
             self.stream.try_flush()?;
             if read {
@@ -172,20 +229,18 @@ impl<S: Transport> ConnectionTask<S> {
                     self.note_unserved(self.input.len() - before);
                 }
             }
-            if fresh {
-                match self.first_bytes() {
-                    FirstBytes::Incomplete => continue,
-                    FirstBytes::Word(word) => return self.answer_word(word).await,
-                    FirstBytes::Frame => {}
-                }
-            }
-            if let Some(reason) = self.serve_until_idle().await? {
-                self.end(&reason).await;
-                return Ok(reason);
-            }
-            if fresh && !self.handle.connection.lock().is_fresh() {
-                fresh = false;
-            }
+        }
+    }
+
+    /// As [`Self::wait`], for a client that has no session yet.
+    async fn wait_until(&self, deadline: Instant, read: bool) -> io::Result<()> {
+        // One that always has something to say, and never a request, must not outrun the deadline.
+        if Instant::now() >= deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match tokio::time::timeout_at(deadline, self.wait(read)).await {
+            Ok(ready) => ready,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
     }
 

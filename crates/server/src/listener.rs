@@ -11,12 +11,11 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::calm::Calm;
 use crate::config::is_wildcard;
-use crate::connection_task;
+use crate::connection_task::{self, Quarters};
 use crate::registry::{Admitted, Door, Handle};
 use crate::shared::Shared;
 use crate::tls::{self, Accepted, Refusal};
@@ -82,8 +81,8 @@ pub struct Acceptor {
     pub door: Door,
     /// The server.
     pub shared: Arc<Shared>,
-    /// Where the connections' tasks are kept.
-    pub tasks: TaskTracker,
+    /// Where the connections are served.
+    pub quarters: Quarters,
     /// The end of accepting.
     pub stop: CancellationToken,
 }
@@ -135,12 +134,15 @@ impl Acceptor {
             peer,
             admitted,
             shared: Arc::clone(&self.shared),
+            quarters: self.quarters.clone(),
         };
+        // In this runtime, not in that of the clients, until they begin to speak the protocol.
+        let tasks = &self.quarters.tasks;
         if self.speaks_tls() {
             let stop = self.stop.clone();
-            self.tasks.spawn(newcomer.greet(stream, self.door, stop));
+            tasks.spawn(newcomer.greet(stream, self.door, stop));
         } else {
-            self.tasks.spawn(newcomer.serve(stream, None));
+            tasks.spawn(newcomer.serve(stream, None));
         }
     }
 
@@ -158,6 +160,7 @@ struct Newcomer {
     peer: SocketAddr,
     admitted: Admitted,
     shared: Arc<Shared>,
+    quarters: Quarters,
 }
 
 impl Newcomer {
@@ -171,9 +174,10 @@ impl Newcomer {
             peer,
             admitted,
             shared,
+            quarters,
         } = self;
         let handle = register(&shared, peer, admitted.door(), subject.as_deref());
-        connection_task::serve(stream, handle, admitted, shared)
+        connection_task::serve(stream, handle, admitted, shared, quarters)
     }
 
     /// Finds out whether the client speaks TLS, shakes hands, and serves.

@@ -16,6 +16,7 @@ use quenda_storage::{OpenError, OpenOptions, RocksStore, Store, StoreError, load
 use quenda_tree::Tree;
 use quenda_tree::ensemble::{Ensemble, Server as EnsembleServer};
 use tokio::net::TcpListener;
+use tokio::runtime::Handle as Runtime;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
@@ -25,6 +26,7 @@ use crate::audit::Audit;
 use crate::checkpointer::Checkpointer;
 use crate::clock::wall_ms;
 use crate::config::{AuditSettings, ServerConfig, TlsSettings};
+use crate::connection_task::Quarters;
 use crate::core::{Core, CoreError, Parts};
 use crate::founding::find_start;
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
@@ -203,6 +205,12 @@ pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
         .thread_name("quenda-client")
         .enable_all()
         .build()?;
+    // Where connections are until they begin to speak the protocol: accepting, handshakes and four-letter words.
+    let doors = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads((workers / 2).max(1))
+        .thread_name("quenda-door")
+        .enable_all()
+        .build()?;
     // Before the store: a server that cannot listen must not touch it.
     let listeners = runtime.block_on(open_ports(&config))?;
     let quorum = open_quorum_port(&config)?;
@@ -217,10 +225,12 @@ pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
     let start_metrics = |listener| metrics::start(listener, &shared);
     let metrics = metrics_port.map(start_metrics).transpose()?;
     let server = Server::start(shared, quorum, runtime.handle())?;
-    let result = runtime.block_on(server.run(listeners, stop_signal()));
+    let serving = server.run(listeners, doors.handle(), stop_signal());
+    let result = runtime.block_on(serving);
     drop(admin);
     drop(metrics);
     // Not to wait for a listing that still looks at a disk.
+    doors.shutdown_background();
     runtime.shutdown_background();
     result
 }
@@ -487,11 +497,12 @@ impl Server {
     pub(crate) async fn run(
         self,
         listeners: Listeners,
+        doors: &Runtime,
         stop: impl Future<Output = io::Result<&'static str>>,
     ) -> Result<(), ServeError> {
         let tasks = TaskTracker::new();
         let closing = CancellationToken::new();
-        self.accept_clients(listeners, &tasks, &closing);
+        self.accept_clients(listeners, doors, &tasks, &closing)?;
         tokio::spawn(sasl::watch(Arc::clone(&self.shared), closing.clone()));
         tokio::spawn(metrics::keep(Arc::clone(&self.shared), closing.clone()));
         tokio::spawn(load::watch(Arc::clone(&self.shared), closing.clone()));
@@ -540,29 +551,38 @@ impl Server {
     fn accept_clients(
         &self,
         listeners: Listeners,
+        doors: &Runtime,
         tasks: &TaskTracker,
         closing: &CancellationToken,
-    ) {
-        let doors = [
+    ) -> io::Result<()> {
+        let ports = [
             (Door::Client, listeners.client),
             (Door::Secure, listeners.secure),
         ];
-        for (door, listener) in doors {
+        let quarters = Quarters {
+            tasks: tasks.clone(),
+            runtime: Runtime::current(),
+        };
+        for (door, listener) in ports {
             let Some(listener) = listener else {
                 continue;
             };
+            let listener = listener.into_std()?;
+            let _there = doors.enter();
+            let listener = TcpListener::from_std(listener)?;
             let acceptor = Acceptor {
                 door,
                 shared: Arc::clone(&self.shared),
-                tasks: tasks.clone(),
+                quarters: quarters.clone(),
                 stop: closing.clone(),
             };
-            tokio::spawn(acceptor.run(listener));
+            doors.spawn(acceptor.run(listener));
         }
         let tls = self.shared.tls.as_ref();
         if tls.is_some_and(|tls| tls.settings.reload) {
             tokio::spawn(tls::watch(Arc::clone(&self.shared), closing.clone()));
         }
+        Ok(())
     }
 
     /// What was durable before the stop is answered; then every socket is closed.

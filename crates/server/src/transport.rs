@@ -7,9 +7,16 @@ use std::io;
 use bytes::BytesMut;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 
 /// A connection to a client.
-pub trait Transport: Send + Sync {
+pub trait Transport: Send + Sync + Sized + 'static {
+    /// Goes on in another runtime.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    fn move_to(self, runtime: &Handle) -> io::Result<Self>;
+
     /// Waits until it may be possible to do what is of interest.
     fn ready(&self, interest: Interest) -> impl Future<Output = io::Result<()>> + Send;
 
@@ -42,6 +49,12 @@ pub trait Transport: Send + Sync {
 }
 
 impl Transport for TcpStream {
+    fn move_to(self, runtime: &Handle) -> io::Result<TcpStream> {
+        let socket = self.into_std()?;
+        let _there = runtime.enter();
+        TcpStream::from_std(socket)
+    }
+
     async fn ready(&self, interest: Interest) -> io::Result<()> {
         TcpStream::ready(self, interest).await.map(|_| ())
     }

@@ -72,11 +72,14 @@ impl Running {
         let server = Server::start_on(opened, config, &listeners).expect("the server starts");
         let shared = Arc::clone(&server.shared);
         let (stop, stopped) = oneshot::channel();
-        let ended = tokio::spawn(server.run(listeners, async {
-            // A test that fails drops the sender.
-            drop(stopped.await);
-            Ok("the test")
-        }));
+        let ended = tokio::spawn(async move {
+            let stop = async {
+                // A test that fails drops the sender.
+                drop(stopped.await);
+                Ok("the test")
+            };
+            server.run(listeners, &Runtime::current(), stop).await
+        });
         shared.wait_until_serving().await;
         Running {
             folder,

@@ -8,6 +8,7 @@ use bytes::BytesMut;
 use rustls::ServerConnection;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 
 use crate::limits::{READ_BYTES, TLS_UNSENT_BYTES};
 use crate::transport::Transport;
@@ -75,6 +76,11 @@ impl TlsStream {
 }
 
 impl Transport for TlsStream {
+    fn move_to(self, runtime: &Handle) -> io::Result<TlsStream> {
+        let socket = self.socket.move_to(runtime)?;
+        Ok(TlsStream { socket, ..self })
+    }
+
     async fn ready(&self, interest: Interest) -> io::Result<()> {
         // Much may come that holds nothing to serve. Who sends it must not keep this thread from the others.
         tokio::task::coop::consume_budget().await;
