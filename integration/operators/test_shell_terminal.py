@@ -122,6 +122,16 @@ def test_events_are_printed_above_the_line_that_is_typed(shell, server):
         terminal.wait_for("^Created /long-")
 
 
+def test_what_is_in_znodes_does_not_steer_the_terminal(shell, server):
+    with Conn(server.port) as other:
+        other.create("/evil", b"\x1b]0;pwned\x07\x1b[2J\rend")
+    terminal = shell()
+    terminal.wait_for(prompt(0))
+    terminal.line("get /evil")
+    terminal.wait_for(prompt(0) + r" get /evil\n\\u001b\]0;pwned\\u0007\\u001b\[2J\\u000dend$")
+    assert "pwned" not in terminal.tmux("display-message", "-p", "#{pane_title}")
+
+
 def test_the_prompt_tells_when_the_server_goes_and_comes(shell, tmp_path):
     with QuendaServer(tmp_path / "fleeting") as fleeting:
         terminal = shell(servers=fleeting.hosts)

@@ -13,6 +13,8 @@ use quenda_server::stores;
 
 /// Where systems keep the certificates that everybody trusts.
 const SYSTEM_TRUST: &str = "/etc/ssl/certs/ca-certificates.crt";
+/// Java's property for a JAAS file.
+const JAAS_FILE: &str = "java.security.auth.login.config";
 /// Section of a JAAS file that a client reads.
 const CLIENT_SECTION: &str = "Client";
 
@@ -48,6 +50,9 @@ pub struct TlsArgs {
     /// zookeeper.ssl.hostnameVerification; the options above win
     #[arg(long, value_name = "FILE")]
     pub client_configuration: Option<PathBuf>,
+    /// What zkCli is given in variables; the file wins.
+    #[arg(skip)]
+    pub java: JavaProperties,
 }
 
 /// TLS and identities.
@@ -144,8 +149,12 @@ impl TlsArgs {
 
     fn properties(&self) -> Result<Properties> {
         match &self.client_configuration {
-            Some(path) => Properties::read(path),
-            None => Ok(Properties::default()),
+            Some(path) => {
+                let mut all = self.java.0.clone();
+                all.0.extend(Properties::read(path)?.0);
+                Ok(all)
+            }
+            None => Ok(self.java.0.clone()),
         }
     }
 }
@@ -212,7 +221,7 @@ impl ConnectionArgs {
                 let text = text_of(path)?;
                 (user.clone(), text.trim_end_matches(['\r', '\n']).to_owned())
             }
-            _ => return Ok(None),
+            _ => return properties.login(),
         };
         Ok(Some(SaslLogin { user, password }))
     }
@@ -242,8 +251,31 @@ fn system_trust() -> Result<StoreSettings> {
 }
 
 /// The properties of Java's client, without `zookeeper.` in front.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Properties(BTreeMap<String, String>);
+
+/// System properties of Java's client, as the scripts around zkCli hand them over.
+#[derive(Debug, Clone, Default)]
+pub struct JavaProperties(Properties);
+
+impl JavaProperties {
+    /// From the variables that zkCli.sh gives to Java: CLIENT_JVMFLAGS, and JVMFLAGS, which wins.
+    pub fn of_the_environment() -> Self {
+        let variables = ["CLIENT_JVMFLAGS", "JVMFLAGS"];
+        let flags = variables.map(|name| std::env::var(name).unwrap_or_default());
+        JavaProperties::of_flags(&flags.join(" "))
+    }
+
+    /// The `-Dname=value` among the flags.
+    fn of_flags(flags: &str) -> Self {
+        let definitions = flags.split_whitespace().filter_map(|flag| {
+            let (name, value) = flag.strip_prefix("-D")?.split_once('=')?;
+            let name = name.strip_prefix("zookeeper.").unwrap_or(name);
+            Some((name.to_owned(), value.to_owned()))
+        });
+        JavaProperties(Properties(definitions.collect()))
+    }
+}
 
 impl Properties {
     fn read(path: &Path) -> Result<Properties> {
@@ -255,6 +287,19 @@ impl Properties {
             Some((name, value.trim().to_owned()))
         });
         Ok(Properties(pairs.collect()))
+    }
+
+    /// The login of the JAAS file that Java is given. Without a section for clients there is none, as in Java.
+    fn login(&self) -> Result<Option<SaslLogin>> {
+        let Some(path) = self.get(JAAS_FILE).filter(|_| self.is("sasl.client", true)) else {
+            return Ok(None);
+        };
+        let section = self.get("sasl.clientconfig").unwrap_or(CLIENT_SECTION);
+        match stores::login(Path::new(path), section) {
+            Ok((user, password)) => Ok(Some(SaslLogin { user, password })),
+            Err(stores::LoginError::NoLogin { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -369,6 +414,40 @@ mod tests {
         let found = options(&["--client-configuration", &file]);
         assert!(found.expect("options").tls.is_some());
         std::fs::remove_file(&path).expect("removed");
+    }
+
+    #[test]
+    fn flags_of_java_do_as_well_and_the_file_wins() {
+        let folder = std::env::temp_dir().join(format!("quenda-java-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let jaas = folder.join("jaas.conf");
+        let section = "Client { org.apache.zookeeper.server.auth.DigestLoginModule required \
+                       username=\"ann\" password=\"x\"; };";
+        std::fs::write(&jaas, section).expect("written");
+        let flags = format!(
+            "-Xmx256m -Dzookeeper.client.secure=true -Dzookeeper.ssl.trustStore.location={} \
+             -Djava.security.auth.login.config={}",
+            golden("ca.pem"),
+            jaas.display()
+        );
+        let mut connection = ConnectionArgs::default();
+        connection.tls.java = JavaProperties::of_flags(&flags);
+        let open = |connection: &ConnectionArgs| {
+            connection.session_options("h:1", Duration::from_secs(5), false)
+        };
+        let options = open(&connection).expect("options");
+        assert!(options.tls.is_some());
+        assert_eq!(options.sasl.expect("a login").user, "ann");
+        let file = folder.join("client.properties");
+        std::fs::write(
+            &file,
+            "zookeeper.client.secure=false\nzookeeper.sasl.client=false\n",
+        )
+        .expect("written");
+        connection.tls.client_configuration = Some(file);
+        let options = open(&connection).expect("options");
+        assert!(options.tls.is_none() && options.sasl.is_none());
+        std::fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

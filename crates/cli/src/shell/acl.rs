@@ -108,7 +108,7 @@ async fn set_below(
             Some(error) if out.wants_json() => {
                 out.json(&json!({ "path": path, "error": error.to_string() }))
             }
-            Some(error) => out.raw(error.exception().as_bytes()),
+            Some(error) => out.text(&error.exception()),
         }
     })
     .await

@@ -39,8 +39,7 @@ pub async fn run(session: &Session, args: &[String], out: &mut Output) -> Result
     } else if parsed.has("b") {
         out.line(&STANDARD.encode(shown))?;
     } else {
-        out.raw(String::from_utf8_lossy(shown).as_bytes())?;
-        out.raw(b"\n")?;
+        out.line(&String::from_utf8_lossy(shown))?;
     }
     if parsed.has("s") {
         stat::print(&metadata, out)?;

@@ -4,8 +4,6 @@
 //! [`usage::COMMANDS`] describes them. [`shell::Shell`] is the state between commands; commands come from the command
 //! line, from standard input ([`script`]) or from a terminal ([`editor`]).
 
-#![allow(dead_code, reason = "the command that uses the rest follows")]
-
 mod acl;
 mod arguments;
 mod auth;
@@ -19,6 +17,7 @@ mod error;
 mod events;
 mod find;
 mod get;
+mod guard;
 mod help;
 mod interrupt;
 mod json_list;
@@ -57,6 +56,8 @@ pub use arguments::{ShellArgs, translated};
 pub use error::{AtPath, CommandError};
 pub use output::{Output, Paint};
 pub use session::Session;
+
+use crate::connection::JavaProperties;
 
 use arguments::ColourWhen;
 use interrupt::Interrupts;
@@ -125,8 +126,12 @@ fn manner(args: &ShellArgs) -> Manner {
 }
 
 fn options(args: &ShellArgs) -> Options {
+    let mut connection = args.connection.clone();
+    if args.zkcli {
+        connection.tls.java = JavaProperties::of_the_environment();
+    }
     Options {
-        connection: args.connection.clone(),
+        connection,
         timeout: args.session_timeout(),
         read_only: args.read_only_server,
     }
@@ -144,6 +149,8 @@ fn style(args: &ShellArgs) -> Style {
         quiet: args.quiet || args.json,
         colour: colours(terminal) && !args.json,
         complaint_colour: colours(std::io::stderr().is_terminal()),
+        guarded: terminal && !args.zkcli,
+        complaints_guarded: std::io::stderr().is_terminal() && !args.zkcli,
         terminal,
     }
 }

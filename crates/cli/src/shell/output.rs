@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::CommandError;
+use super::guard::harmless;
 use super::prompt::Prompt;
 
 /// Columns of a terminal whose width cannot be learned.
@@ -136,6 +137,10 @@ pub struct Style {
     pub colour: bool,
     /// Colours of what standard error gets.
     pub complaint_colour: bool,
+    /// What would steer the terminal that standard output is, is shown instead.
+    pub guarded: bool,
+    /// The same of standard error.
+    pub complaints_guarded: bool,
     /// Standard output is a terminal.
     pub terminal: bool,
 }
@@ -169,6 +174,7 @@ impl Output {
 
     /// Prints what comes by itself. Where that cannot be printed nothing can be told either.
     pub fn announce(&self, line: &Line) {
+        let line = &Line(guarded(self.style.guarded, &line.0).into_owned());
         if let Some(prompt) = self.prompt.get() {
             return prompt.announce(line);
         }
@@ -182,29 +188,35 @@ impl Output {
 
     /// A line about a failure on standard error. Where that is closed nothing can be told.
     pub fn complain(&self, text: &str) {
+        let text = guarded(self.style.complaints_guarded, text);
         let painted = if self.style.complaint_colour {
             format!("\x1b[{}m{text}\x1b[0m", Paint::Bad.code())
         } else {
-            text.to_owned()
+            text.into_owned()
         };
         drop(self.streams.lock().note(&painted));
     }
 
     /// A line on standard output.
     pub fn line(&mut self, text: &str) -> Result<(), CommandError> {
-        let mut streams = self.streams.lock();
-        streams.write(text.as_bytes())?;
-        Ok(streams.write(b"\n")?)
+        self.text(text)?;
+        self.raw(b"\n")
     }
 
-    /// Text on standard output as it is.
+    /// Text on standard output without an end of line.
+    pub fn text(&mut self, text: &str) -> Result<(), CommandError> {
+        self.raw(guarded(self.style.guarded, text).as_bytes())
+    }
+
+    /// Bytes of the shell's own on standard output, those that steer the terminal among them.
     pub fn raw(&mut self, text: &[u8]) -> Result<(), CommandError> {
         Ok(self.streams.lock().write(text)?)
     }
 
     /// A line on standard error.
     pub fn note(&mut self, text: &str) -> Result<(), CommandError> {
-        Ok(self.streams.lock().note(text)?)
+        let text = guarded(self.style.complaints_guarded, text);
+        Ok(self.streams.lock().note(&text)?)
     }
 
     /// One JSON value as one line on standard output.
@@ -259,6 +271,10 @@ impl Output {
     }
 }
 
+fn guarded(guarded: bool, text: &str) -> Cow<'_, str> {
+    if guarded { harmless(text) } else { text.into() }
+}
+
 /// What went into captured streams.
 #[cfg(test)]
 #[derive(Debug, Clone, Default)]
@@ -303,6 +319,8 @@ pub fn captured() -> (Output, Captured) {
         quiet: false,
         colour: false,
         complaint_colour: false,
+        guarded: false,
+        complaints_guarded: false,
         terminal: false,
     };
     (Output::new(streams, style, watch::channel(0).1), captured)
