@@ -604,6 +604,19 @@ def test_bad_requests_cost_nobody_else_anything(alone):
         assert time.monotonic() - started < 1.0
 
 
+def test_callers_who_do_not_take_their_answers_lock_nobody_out(alone):
+    port = alone.admin
+    pipelined = b"GET /commands/monitor HTTP/1.1\r\nHost: x\r\n\r\n" * 200
+    waiting = b"POST /commands/shed HTTP/1.1\r\nHost: x\r\nAuthorization: ip\r\nContent-Length: 100\r\n\r\n"
+    for data in (pipelined, waiting):
+        with contextlib.ExitStack() as stack:
+            for _ in range(64):
+                sock = stack.enter_context(socket.create_connection((HOST, port)))
+                sock.sendall(data)
+            for _ in range(20):
+                assert ask(port, "/health/live", timeout=1.0).status == 200
+
+
 def test_it_answers_while_clients_keep_the_server_busy(alone):
     """Writes as fast as they go, on many connections."""
     with contextlib.ExitStack() as stack:

@@ -220,8 +220,8 @@ pub const STORE_SCRYPT_BYTES_MAX: u64 = 128 << 20;
 /// How often the files with keys and trusted certificates are looked at.
 pub const TLS_RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Connections of one HTTP server (administration, metrics) at one time. At the bound the oldest that waits for a request
-/// gives way, then the oldest whose caller has not taken its answer; if all are being answered the new one is closed.
+/// Connections of one HTTP server (administration, metrics) at one time. At the bound one that waits for a request gives
+/// way, else one whose caller has not taken its answer, else one that is being answered; of the address that has most.
 pub const HTTP_CONNECTIONS_MAX: usize = 64;
 
 /// How long the head of an HTTP request, or a TLS handshake in front of it, may take; a shorter idle time counts instead.

@@ -1,6 +1,7 @@
 //! From a request to its answer.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -8,6 +9,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::http::{Method, Response, StatusCode};
 use axum::response::IntoResponse;
+use parking_lot::Mutex;
 use tokio::time::timeout;
 use tracing::info;
 
@@ -17,6 +19,7 @@ use super::held_body::held;
 use super::json::{Fields, Json, field};
 use super::query::{self, Query};
 use super::{Admin, auth, backups, clients, ensemble, figures, shedding, transfer};
+use crate::calm::Calm;
 use crate::four_letter::{NOT_SERVING, Source};
 use crate::http::{Caller, read_body};
 use crate::limits::{ADMIN_BODY_BYTES, ADMIN_LISTING_PATIENCE, HTTP_HEAD_PATIENCE};
@@ -24,6 +27,9 @@ use crate::metrics;
 use crate::node_source::NodeSource;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// How often guarded commands were refused.
+static REFUSED: Mutex<Calm> = Mutex::new(Calm::new());
 
 /// All that is answered.
 pub(super) fn router(admin: Arc<Admin>) -> Router {
@@ -130,11 +136,14 @@ async fn run(admin: &Arc<Admin>, caller: &Caller, name: &str, request: Request) 
         return complaint(200, name, NOT_SERVING);
     }
     if command.is_guarded() {
-        let proved = auth::demand_all(&admin.shared, caller, request.headers());
-        info!(peer = %caller.peer, command = command.name(), ?proved, "a guarded command");
-        if let Err(refusal) = proved {
+        if let Err(refusal) = auth::demand_all(&admin.shared, caller, request.headers()) {
+            let (peer, command) = (caller.peer, command.name());
+            if let Some(count) = REFUSED.lock().turn(Instant::now()) {
+                info!(count, %peer, command, %refusal, "guarded commands refused");
+            }
             return complaint(refusal.status(), name, &refusal.to_string());
         }
+        info!(peer = %caller.peer, command = command.name(), "a guarded command");
     }
     if is_post != command.is_posted() {
         let method = if is_post { "GET" } else { "POST" };

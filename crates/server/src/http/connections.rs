@@ -1,6 +1,8 @@
 //! The connections of one HTTP server, and which of them gives way when there are too many.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +23,7 @@ struct Open {
 
 #[derive(Debug)]
 struct Entry {
+    address: IpAddr,
     phase: Phase,
     end: CancellationToken,
 }
@@ -32,8 +35,25 @@ pub(super) enum Phase {
     Waiting,
     /// Its caller is to take an answer.
     Sending,
-    /// A request is being answered. It never gives way.
+    /// A request is being answered.
     Answering,
+}
+
+impl Open {
+    /// Who has to go: of those that are busy with the least, one of the address that has the most of them all; the oldest
+    /// of these. So nobody keeps others out by what he sends or does not take.
+    fn victim(&self) -> Option<u64> {
+        let mut places: HashMap<IpAddr, usize> = HashMap::new();
+        for entry in self.by_number.values() {
+            *places.entry(entry.address).or_default() += 1;
+        }
+        let all = self.by_number.iter();
+        let (number, _) = all.min_by_key(|(number, entry)| {
+            let places = places.get(&entry.address).copied();
+            (entry.phase, Reverse(places), **number)
+        })?;
+        Some(*number)
+    }
 }
 
 impl Connections {
@@ -44,27 +64,25 @@ impl Connections {
         }
     }
 
-    /// A place for a new connection, and what ends it. At the bound the oldest that waits for a request has to go, or
-    /// else the oldest whose caller has not taken its answer; if all of them are being answered there is none.
-    pub(super) fn admit(&self) -> Option<(u64, CancellationToken)> {
+    /// A place for a new connection, and what ends it. At the bound another one has to go.
+    pub(super) fn admit(&self, address: IpAddr) -> (u64, CancellationToken) {
         let mut open = self.open.lock();
-        if open.by_number.len() >= self.most {
-            let all = open.by_number.iter();
-            let idle = all.filter(|(_, entry)| entry.phase != Phase::Answering);
-            let (oldest, _) = idle.min_by_key(|(number, entry)| (entry.phase, **number))?;
-            let oldest = *oldest;
-            let entry = open.by_number.remove(&oldest)?;
+        if open.by_number.len() >= self.most
+            && let Some(victim) = open.victim()
+            && let Some(entry) = open.by_number.remove(&victim)
+        {
             entry.end.cancel();
         }
         let number = open.next;
         open.next += 1;
         let end = CancellationToken::new();
         let entry = Entry {
+            address,
             phase: Phase::Waiting,
             end: end.clone(),
         };
         open.by_number.insert(number, entry);
-        Some((number, end))
+        (number, end)
     }
 
     pub(super) fn enter(&self, number: u64, phase: Phase) {
@@ -83,19 +101,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_idle_one_gives_way() {
+    fn the_oldest_that_is_busy_with_the_least_gives_way() {
         let connections = Connections::new(2);
-        let (first, first_end) = connections.admit().expect("room");
-        let (_, second_end) = connections.admit().expect("room");
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let (first, first_end) = connections.admit(here);
+        let (_, second_end) = connections.admit(here);
         connections.enter(first, Phase::Sending);
-        let (third, third_end) = connections.admit().expect("the second gives way");
+        let (third, third_end) = connections.admit(here);
         assert!(second_end.is_cancelled() && !first_end.is_cancelled());
         connections.enter(third, Phase::Answering);
-        let (fourth, _) = connections.admit().expect("the first takes too long");
+        let (fourth, _) = connections.admit(here);
         assert!(first_end.is_cancelled() && !third_end.is_cancelled());
         connections.enter(fourth, Phase::Answering);
-        assert!(connections.admit().is_none(), "all are being answered");
-        connections.dismiss(fourth);
-        assert!(connections.admit().is_some());
+        connections.dismiss(third);
+        connections.admit(here);
+        assert!(!third_end.is_cancelled(), "there was room");
+    }
+
+    #[test]
+    fn who_has_many_keeps_nobody_out() {
+        let connections = Connections::new(4);
+        let (many, few) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let (few_number, few_end) = connections.admit(few);
+        connections.enter(few_number, Phase::Answering);
+        let theirs: Vec<_> = (0..3).map(|_| connections.admit(many)).collect();
+        for (number, _) in &theirs {
+            connections.enter(*number, Phase::Answering);
+        }
+        connections.admit(many);
+        connections.admit(few);
+        let ended = theirs.iter().filter(|(_, end)| end.is_cancelled()).count();
+        assert_eq!((ended, few_end.is_cancelled()), (1, false));
+        for _ in 0..9 {
+            connections.admit(many);
+        }
+        assert!(!few_end.is_cancelled());
     }
 }

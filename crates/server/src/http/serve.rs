@@ -174,10 +174,7 @@ impl Acceptor {
 
     fn admit(&self, socket: TcpStream, peer: SocketAddr) {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        let Some((number, end)) = self.connections.admit() else {
-            debug!(%peer, server = self.name, "too many requests at one time");
-            return;
-        };
+        let (number, end) = self.connections.admit(peer.ip());
         if let Err(error) = socket.set_nodelay(true) {
             debug!(%peer, %error, "no TCP_NODELAY");
         }
@@ -190,7 +187,7 @@ impl Acceptor {
         self.tasks.spawn(async move {
             let serving = greet(socket, peer, tls, router, idle, &place, stop);
             tokio::select! {
-                () = end.cancelled() => debug!(%peer, "an idle connection gives way to others"),
+                () = end.cancelled() => debug!(%peer, "a connection gives way to others"),
                 () = serving => {}
             }
         });
@@ -271,12 +268,13 @@ async fn answer(
     let peer = caller.peer;
     let routes = TowerToHyperService::new(router);
     let service = service_fn(|mut request: Request<Incoming>| {
-        place.enter(Phase::Answering);
         let secure = caller.secure;
         let refused = is_refused(request.method());
         request.extensions_mut().insert(caller.clone());
         let answering = (!refused).then(|| routes.call(request));
         async move {
+            // Not before: the next request is taken from the socket while the answer to the last one waits there.
+            place.enter(Phase::Answering);
             let response = match answering {
                 Some(answering) => answering.await?,
                 None => StatusCode::FORBIDDEN.into_response(),
