@@ -110,6 +110,8 @@ def test_files_that_a_start_would_miss_are_named_with_their_key(cfg, tmp_path):
     (tmp_path / "key.pem").write_text("nothing")
     path = cfg(secure + "ssl.keyStore.passwordPath=DIR/password\n")
     assert f"ssl.keyStore.passwordPath: {tmp_path}/password: cannot be read" in check(path).stdout
+    path = cfg("dataDir=DIR/data\nclientPort=1\nadmin.forceHttps=true\nssl.quorum.keyStore.location=DIR/q.pem\n")
+    assert f"ssl.quorum.keyStore.location: {tmp_path}/q.pem: cannot be read" in check(path).stdout
     path = cfg("dataDir=DIR/data\nclientPort=1\nquenda.saslUsers=DIR/users\n")
     assert f"quenda.saslUsers: SASL users: {tmp_path}/users: cannot be read" in check(path).stdout
     path = cfg("dataDir=DIR/data\nclientPort=1\naudit.enable=true\nquenda.audit.file=DIR/no/audit.log\n")

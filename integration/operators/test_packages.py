@@ -129,10 +129,8 @@ LIFE = """
     cat /tmp/server.log
     quenda status --servers 127.0.0.1:PORT
     echo "== logrotate"
-    if command -v logrotate >/dev/null; then
-        logrotate --force --state /tmp/state /etc/logrotate.d/quenda
-        ls /var/log/quenda
-    fi
+    logrotate --force --state /tmp/state /etc/logrotate.d/quenda
+    ls /var/log/quenda
     kill -TERM "$(pgrep -P $server || echo $server)"
     status=0; wait $server || status=$?
     echo "== ended with $status"
@@ -164,6 +162,7 @@ def test_a_life_from_installation_to_purge(package):
                  "quenda /var/log/quenda/zookeeper_audit.log", "maxClientCnxns=7"):
         assert line in text, text
     assert "healthy: 1 of 1 voters answer" in text
+    assert "== logrotate\nzookeeper_audit.log.1\n" in text, text
     assert "== ended with 0" in text or "== ended with 143" in text, text
     assert "the running server was not restarted" in text
     removed, purged = text.split("== removed")[1].split("== purged")

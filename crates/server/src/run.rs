@@ -164,6 +164,7 @@ fn remedy(cause: &io::Error) -> &'static str {
 pub fn check_files(config: &ServerConfig) -> Result<(), ServeError> {
     let tls = config.tls.as_ref();
     tls.map(Tls::load).transpose()?;
+    config.admin.tls.as_ref().map(Tls::load).transpose()?;
     admin::load_tls(&config.admin)?;
     let Some(audit) = &config.audit else {
         return Ok(());

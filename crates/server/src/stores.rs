@@ -22,6 +22,7 @@ pub fn recognise(path: &Path, password: Password) -> Result<StoreSettings, TlsEr
         _ => StoreFormat::Pem,
     };
     Ok(StoreSettings {
+        keys: String::new(),
         path: path.to_owned(),
         format,
         password,

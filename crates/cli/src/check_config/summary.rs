@@ -29,7 +29,12 @@ fn lines(config: &ServerConfig) -> Vec<(String, String)> {
         ("largest request", format!("{} bytes", config.max_frame)),
         ("four-letter words", words(config)),
         ("access", access(config)),
+        ("administration", administration(config)),
     ];
+    if let Some(endpoint) = &config.metrics.endpoint {
+        let place = format!("http://{}:{}/metrics", endpoint.address, endpoint.port);
+        lines.push(("metrics", place));
+    }
     if let Some(tls) = &config.tls {
         lines.push(("TLS", self::tls(tls)));
     }
@@ -112,6 +117,20 @@ fn words(config: &ServerConfig) -> String {
         Some(list) => format!("{list} (srvr always)"),
         None => "those that only read and stay small".to_owned(),
     }
+}
+
+fn administration(config: &ServerConfig) -> String {
+    let admin = &config.admin;
+    let Some(port) = admin.port else {
+        return "not over HTTP".to_owned();
+    };
+    let scheme = match &admin.tls {
+        None => "http",
+        Some(tls) if tls.unified => "http and https",
+        Some(_) => "https",
+    };
+    let address = admin.address.as_deref().unwrap_or("*");
+    format!("{scheme} on {address}:{port}{}", admin.command_url)
 }
 
 fn access(config: &ServerConfig) -> String {

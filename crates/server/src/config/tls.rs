@@ -54,6 +54,8 @@ pub struct TlsSettings {
 /// A file with keys or certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
+    /// The beginning of the keys of the configuration that it comes from; empty for a store that none names.
+    pub keys: String,
     /// The file.
     pub path: PathBuf,
     /// Its format.
@@ -263,6 +265,7 @@ pub(super) fn store(
     };
     warn_if_relative(&path, reader.remarks);
     Ok(Some(StoreSettings {
+        keys: format!("{prefix}.{name}"),
         path,
         format,
         password,

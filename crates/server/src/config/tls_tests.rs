@@ -27,7 +27,8 @@ fn tls(text: &str) -> TlsSettings {
 
 #[test]
 fn a_secure_port_with_stores_has_zookeepers_defaults() {
-    let store = |path: &str, format| StoreSettings {
+    let store = |keys: &str, path: &str, format| StoreSettings {
+        keys: keys.to_owned(),
         path: path.into(),
         format,
         password: Password::Given(Secret::default()),
@@ -36,8 +37,8 @@ fn a_secure_port_with_stores_has_zookeepers_defaults() {
         port: Some(2281),
         address: None,
         unified: false,
-        key_store: store("/k.pem", StoreFormat::Pem),
-        trust_store: Some(store("/t.p12", StoreFormat::Pkcs12)),
+        key_store: store("ssl.keyStore", "/k.pem", StoreFormat::Pem),
+        trust_store: Some(store("ssl.trustStore", "/t.p12", StoreFormat::Pkcs12)),
         client_auth: ClientAuth::Need,
         protocols: vec![Protocol::Tls12, Protocol::Tls13],
         cipher_suites: Vec::new(),
@@ -67,11 +68,13 @@ fn every_key_arrives() {
         address: Some("::1".to_owned()),
         unified: true,
         key_store: StoreSettings {
+            keys: "ssl.keyStore".to_owned(),
             path: "/k.pem".into(),
             format: StoreFormat::Jks,
             password: Password::Given(Secret("p".to_owned())),
         },
         trust_store: Some(StoreSettings {
+            keys: "ssl.trustStore".to_owned(),
             path: "/t.p12".into(),
             format: StoreFormat::Pkcs12,
             password: Password::File("/p".into()),

@@ -94,12 +94,10 @@ impl Tls {
 fn build(settings: &TlsSettings) -> Result<(ServerConfig, u64), TlsError> {
     // What may have to be tried again comes before anything that is said aloud.
     let key_store = &settings.key_store;
-    let key = certified_key(key_store).map_err(|error| error.named("ssl.keyStore", key_store))?;
+    let key = certified_key(key_store).map_err(|error| error.named(key_store))?;
     let trusted = settings.trust_store.as_ref();
     let trusted = trusted
-        .map(|store| {
-            store::read_trusted(store).map_err(|error| error.named("ssl.trustStore", store))
-        })
+        .map(|store| store::read_trusted(store).map_err(|error| error.named(store)))
         .transpose()?;
     let choice = suites::choose(settings)?;
     let provider = Arc::new(CryptoProvider {

@@ -35,10 +35,8 @@ pub enum Problem {
     #[error("cannot be read: {0}")]
     Unreadable(#[from] io::Error),
     /// The password is wrong, or missing.
-    #[error(
-        "the password does not open it. Check {0}.password, or the file that {0}.passwordPath names"
-    )]
-    Password(&'static str),
+    #[error("the password does not open it{0}")]
+    Password(String),
     /// It is not in the format.
     #[error("is no {format} file: {detail}")]
     Malformed {
@@ -109,15 +107,15 @@ fn in_front(key: &str) -> String {
 
 impl TlsError {
     /// The same with the key of the configuration that names the file: that of a store, or of its password.
-    pub(super) fn named(self, keys: &str, store: &StoreSettings) -> TlsError {
+    pub(super) fn named(self, store: &StoreSettings) -> TlsError {
         match self {
-            TlsError::File { path, problem, .. } => {
+            TlsError::File { path, problem, .. } if !store.keys.is_empty() => {
                 let suffix = match path == store.path {
                     true => "location",
                     false => "passwordPath",
                 };
                 TlsError::File {
-                    key: format!("{keys}.{suffix}"),
+                    key: format!("{}.{suffix}", store.keys),
                     path,
                     problem,
                 }

@@ -23,12 +23,17 @@ pub(super) struct Source<'a> {
     pub(super) bytes: Vec<u8>,
     pub(super) password: String,
     /// The beginning of the keys of the configuration, for messages.
-    pub(super) keys: &'static str,
+    pub(super) keys: &'a str,
 }
 
 impl Source<'_> {
     pub(super) fn wrong_password(&self) -> Problem {
-        Problem::Password(self.keys)
+        Problem::Password(match self.keys {
+            "" => String::new(),
+            keys => {
+                format!(". Check {keys}.password, or the file that {keys}.passwordPath names")
+            }
+        })
     }
 
     pub(super) fn name(&self) -> String {
@@ -41,7 +46,7 @@ impl Source<'_> {
 /// # Errors
 /// The file cannot be read, or is not what it should be.
 pub fn read_key(settings: &StoreSettings) -> Result<KeyEntry, TlsError> {
-    let source = open(settings, "ssl.keyStore")?;
+    let source = open(settings)?;
     let entry = match actual_format(settings.format, &source.bytes) {
         StoreFormat::Pem => pem::key(&source),
         StoreFormat::Pkcs12 => pkcs12::key(&source),
@@ -55,7 +60,7 @@ pub fn read_key(settings: &StoreSettings) -> Result<KeyEntry, TlsError> {
 /// # Errors
 /// As [`read_key`].
 pub fn read_trusted(settings: &StoreSettings) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let source = open(settings, "ssl.trustStore")?;
+    let source = open(settings)?;
     let trusted = match actual_format(settings.format, &source.bytes) {
         StoreFormat::Pem => pem::certificates(&source),
         StoreFormat::Pkcs12 => pkcs12::trusted(&source),
@@ -83,17 +88,17 @@ pub fn read_pair(
         path: key,
         bytes,
         password: text_of(password)?,
-        keys: "ssl.keyStore",
+        keys: "",
     };
     pem::key(&source).map_err(|problem| problem.of(key))
 }
 
-fn open<'a>(settings: &'a StoreSettings, keys: &'static str) -> Result<Source<'a>, TlsError> {
+fn open(settings: &StoreSettings) -> Result<Source<'_>, TlsError> {
     Ok(Source {
         password: text_of(&settings.password)?,
         path: &settings.path,
         bytes: read(&settings.path)?,
-        keys,
+        keys: &settings.keys,
     })
 }
 

@@ -39,6 +39,7 @@ fn store_with(name: &str, password: &str) -> StoreSettings {
         _ => StoreFormat::Pem,
     };
     StoreSettings {
+        keys: "ssl.keyStore".to_owned(),
         path,
         format,
         password: Password::Given(Secret(password.to_owned())),
