@@ -253,11 +253,6 @@ impl Output {
         }
     }
 
-    /// Columns of the terminal.
-    pub fn width(&self) -> usize {
-        terminal_width()
-    }
-
     /// Resolves at the next Ctrl-C. Commands that follow something end on it.
     pub fn interrupted(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut interrupts = self.interrupts.clone();

@@ -66,6 +66,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_block_has_eleven_lines() {
+        let (mut out, written) = crate::shell::output::captured();
+        let metadata = Stat {
+            czxid: 0x1f,
+            ephemeral_owner: -1,
+            aversion: -1,
+            data_length: 3,
+            ..Stat::default()
+        };
+        print(&metadata, &mut out).expect("captured output takes everything");
+        let text = written.out();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 11);
+        assert_eq!(lines[0], "cZxid = 0x1f");
+        assert_eq!(lines[7], "aclVersion = -1");
+        assert_eq!(lines[8], "ephemeralOwner = 0xffffffffffffffff");
+        assert_eq!(lines[9], "dataLength = 3");
+    }
+
+    #[test]
     fn dates_read_as_javas() {
         let millis = 1_795_983_888_000;
         assert_eq!(
