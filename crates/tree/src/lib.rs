@@ -36,7 +36,9 @@ pub use identity::Identity;
 pub use load::{LoadError, Loader};
 pub use quota_report::NamespaceQuota;
 pub use read::{Counts, Znode};
-pub use restore::{Checked, PieceSum, Restored, check as check_snapshot};
+pub use restore::{
+    Checked, PieceSum, Restored, check as check_snapshot, check_begin as check_snapshot_begin,
+};
 pub use session::Session;
 pub use snapshot::{Exported, MapView, RowCursor, RowView, SnapshotError, ViewError, export};
 pub use tree::Tree;

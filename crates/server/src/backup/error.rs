@@ -51,10 +51,29 @@ pub enum BackupError {
     Store(#[from] StoreError),
     /// A file could not be written or read.
     #[error("a file in the data directory cannot be written or read: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// The server stops.
     #[error("the server stops")]
     Stopping,
+}
+
+impl From<io::Error> for BackupError {
+    fn from(error: io::Error) -> BackupError {
+        match error.kind() {
+            io::ErrorKind::StorageFull => BackupError::DiskFull,
+            _ => BackupError::Io(error),
+        }
+    }
+}
+
+impl From<SnapshotError> for BackupError {
+    /// Of one that is made.
+    fn from(error: SnapshotError) -> BackupError {
+        match error {
+            SnapshotError::Io(error) => error.into(),
+            other => BackupError::Export(other),
+        }
+    }
 }
 
 impl BackupError {

@@ -9,12 +9,13 @@ use std::time::Instant;
 use flate2::bufread::MultiGzDecoder;
 use quenda_frontend::ServiceMode;
 use quenda_tree::limits::RESTORE_BYTES_MAX;
-use quenda_tree::{Checked, check_snapshot};
+use quenda_tree::{Checked, check_snapshot, check_snapshot_begin};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::{info, warn};
 
 use super::BackupError;
 use super::pieces::{Pieces, send};
+use super::room::WithRoom;
 use crate::limits::BACKUP_WRITE_BYTES;
 use crate::shared::Shared;
 
@@ -104,6 +105,9 @@ impl Intake {
     }
 
     async fn write_out(&mut self) -> Result<(), BackupError> {
+        if self.shared.is_disk_full() {
+            return Err(BackupError::DiskFull);
+        }
         let mut file = self.file.take().ok_or_else(broken_off)?;
         let bytes = std::mem::take(&mut self.buffer);
         let written = blocking(move || {
@@ -138,9 +142,9 @@ impl Intake {
             shared, turn, file, ..
         } = self;
         let file = file.ok_or_else(broken_off)?;
-        let directory = shared.config.data_dir.clone();
+        let theirs = Arc::clone(&shared);
         let (checked, pieces) = blocking(move || {
-            let (mut file, size) = unpacked(file, &directory)?;
+            let (mut file, size) = unpacked(file, &theirs)?;
             let checked = look_through(&mut file, size)?;
             Ok((checked, Pieces::of(file, size)?))
         })
@@ -210,7 +214,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// The file itself, or another one with what it holds if it is a gzip file; with the size.
-fn unpacked(mut file: File, directory: &std::path::Path) -> Result<(File, u64), BackupError> {
+fn unpacked(mut file: File, shared: &Arc<Shared>) -> Result<(File, u64), BackupError> {
     const GZIP: [u8; 2] = [0x1F, 0x8B];
     let size = file.stream_position()?;
     let mut magic = [0; 2];
@@ -223,10 +227,17 @@ fn unpacked(mut file: File, directory: &std::path::Path) -> Result<(File, u64), 
         return Ok((file, size));
     }
     file.seek(SeekFrom::Start(0))?;
-    let decoder = MultiGzDecoder::new(BufReader::with_capacity(BACKUP_WRITE_BYTES, file));
-    let mut plain = tempfile::tempfile_in(directory)?;
-    let mut out = BufWriter::with_capacity(BACKUP_WRITE_BYTES, &mut plain);
-    let mut bounded = decoder.take(RESTORE_BYTES_MAX + 1);
+    let mut decoder = MultiGzDecoder::new(BufReader::with_capacity(BACKUP_WRITE_BYTES, file));
+    // A few bytes may hold very many: it is looked whether they are worth their place.
+    let mut first = [0; 4];
+    decoder
+        .read_exact(&mut first)
+        .map_err(BackupError::Compression)?;
+    check_snapshot_begin(first).map_err(BackupError::Damaged)?;
+    let mut plain = tempfile::tempfile_in(&shared.config.data_dir)?;
+    let room = WithRoom::new(shared, &mut plain);
+    let mut out = BufWriter::with_capacity(BACKUP_WRITE_BYTES, room);
+    let mut bounded = (&first[..]).chain(decoder).take(RESTORE_BYTES_MAX + 1);
     let size = copy(&mut bounded, &mut out)?;
     out.flush()?;
     drop(out);

@@ -8,6 +8,7 @@ mod counters;
 mod error;
 mod intake;
 mod pieces;
+mod room;
 mod snapshot;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,8 @@
 //! A snapshot of this member's state: from the stored checkpoint, so that neither the tree nor the log waits.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,12 +15,15 @@ use quenda_tree::{Exported, SnapshotError, ViewError, export};
 use tracing::{info, warn};
 
 use super::BackupError;
+use super::room::WithRoom;
 use crate::clock::wall_ms;
 use crate::limits::{BACKUP_CHECKPOINT_PATIENCE, BACKUP_READ_BYTES};
 use crate::shared::Shared;
 
 /// Folder in the data directory for snapshots that are to stay.
 const FOLDER: &str = "snapshots";
+/// Name of one that is being written; the next one takes it.
+const UNFINISHED: &str = "unfinished";
 
 /// How a snapshot is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -128,10 +132,15 @@ async fn make(
     let store = shared.backup.store.get().ok_or(BackupError::NotServing)?;
     wait_for_checkpoint(shared).await?;
     let store = Arc::clone(store);
-    let directory = shared.config.data_dir.clone();
+    let theirs = Arc::clone(shared);
     let write = move || {
         let _turn = turn;
-        write_file(&*store, &directory, compression, destination)
+        let made = Made {
+            store: &*store,
+            shared: &theirs,
+            compression,
+        };
+        made.write(destination)
     };
     let written = tokio::task::spawn_blocking(write).await;
     written.map_err(io::Error::from)?
@@ -157,31 +166,65 @@ async fn wait_for_checkpoint(shared: &Shared) -> Result<(), BackupError> {
         .map_err(|_| BackupError::Slow(patience.as_secs()))
 }
 
-fn write_file(
-    store: &dyn Store,
-    directory: &Path,
+/// How one is made.
+struct Made<'m> {
+    store: &'m dyn Store,
+    shared: &'m Arc<Shared>,
     compression: Compression,
-    destination: Destination,
-) -> Result<Snapshot, BackupError> {
-    match destination {
-        Destination::Stream => {
-            let mut file = tempfile::tempfile_in(directory)?;
-            let exported = write_stream(store, &mut file, compression)?;
-            finish(file, &exported, compression, None)
+}
+
+impl Made<'_> {
+    fn write(&self, destination: Destination) -> Result<Snapshot, BackupError> {
+        let directory = &self.shared.config.data_dir;
+        match destination {
+            Destination::Stream => {
+                let mut file = tempfile::tempfile_in(directory)?;
+                let exported = self.write_stream(&mut file)?;
+                finish(file, &exported, self.compression, None)
+            }
+            Destination::DataDirectory => {
+                let folder = directory.join(FOLDER);
+                fs::create_dir_all(&folder)?;
+                let unfinished = folder.join(UNFINISHED);
+                let stored = self.write_named(&folder, &unfinished);
+                if stored.is_err() {
+                    // What is left of it goes with the next one otherwise.
+                    let _ = fs::remove_file(&unfinished);
+                }
+                let (file, exported, path) = stored?;
+                finish(file, &exported, self.compression, Some(path))
+            }
         }
-        Destination::DataDirectory => {
-            let folder = directory.join(FOLDER);
-            fs::create_dir_all(&folder)?;
-            // Deleted when it is dropped.
-            let mut unfinished = tempfile::NamedTempFile::new_in(&folder)?;
-            let exported = write_stream(store, unfinished.as_file_mut(), compression)?;
-            unfinished.as_file().sync_all()?;
-            let path = folder.join(name(&exported, compression));
-            let file = unfinished
-                .persist(&path)
-                .map_err(|error| BackupError::Io(error.error))?;
-            File::open(&folder)?.sync_all()?;
-            finish(file, &exported, compression, Some(path))
+    }
+
+    fn write_named(
+        &self,
+        folder: &Path,
+        unfinished: &Path,
+    ) -> Result<(File, Exported, PathBuf), BackupError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        // Data and access lists are not for everybody.
+        options.mode(0o600);
+        let mut file = options.open(unfinished)?;
+        let exported = self.write_stream(&mut file)?;
+        file.sync_all()?;
+        let path = folder.join(name(&exported, self.compression));
+        fs::rename(unfinished, &path)?;
+        File::open(folder)?.sync_all()?;
+        Ok((file, exported, path))
+    }
+
+    fn write_stream(&self, file: &mut File) -> Result<Exported, BackupError> {
+        let buffered = BufWriter::with_capacity(256 << 10, WithRoom::new(self.shared, file));
+        match self.compression {
+            Compression::None => export_to(self.store, buffered),
+            Compression::Gzip => {
+                let mut encoder = GzEncoder::new(buffered, flate2::Compression::fast());
+                let exported = export_to(self.store, &mut encoder)?;
+                encoder.finish()?.flush()?;
+                Ok(exported)
+            }
         }
     }
 }
@@ -211,23 +254,6 @@ fn name(exported: &Exported, compression: Compression) -> String {
     format!("snapshot.{:x}{end}", exported.last_zxid)
 }
 
-fn write_stream(
-    store: &dyn Store,
-    file: &mut File,
-    compression: Compression,
-) -> Result<Exported, BackupError> {
-    let buffered = BufWriter::with_capacity(256 << 10, file);
-    match compression {
-        Compression::None => export_to(store, buffered),
-        Compression::Gzip => {
-            let mut encoder = GzEncoder::new(buffered, flate2::Compression::fast());
-            let exported = export_to(store, &mut encoder)?;
-            encoder.finish()?.flush()?;
-            Ok(exported)
-        }
-    }
-}
-
 fn export_to(store: &dyn Store, out: impl Write) -> Result<Exported, BackupError> {
     let mut out = Some(out);
     let mut exported = Err(SnapshotError::View(ViewError("nobody looked".into())));
@@ -236,5 +262,5 @@ fn export_to(store: &dyn Store, out: impl Write) -> Result<Exported, BackupError
             exported = export(view, out);
         }
     })?;
-    exported.map_err(BackupError::Export)
+    Ok(exported?)
 }

@@ -10,7 +10,7 @@ use std::io::Read;
 pub use pieces::PieceSum;
 pub(crate) use pieces::{LoadedPieces, Pieces};
 
-use crate::snapshot::SnapshotError;
+use crate::snapshot::{MAGIC, SnapshotError};
 use build::build;
 
 /// The last restore.
@@ -51,4 +51,15 @@ pub fn check(input: impl Read, size: u64) -> Result<Checked, SnapshotError> {
         orphans: built.orphans,
         digest_fits: built.digest_fits,
     })
+}
+
+/// Looks whether these can be the first bytes of a snapshot.
+///
+/// # Errors
+/// They cannot.
+pub fn check_begin(bytes: [u8; 4]) -> Result<(), SnapshotError> {
+    match i32::from_be_bytes(bytes) {
+        MAGIC => Ok(()),
+        other => Err(SnapshotError::Magic(other)),
+    }
 }

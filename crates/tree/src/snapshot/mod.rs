@@ -18,7 +18,7 @@ pub(crate) use read::{Content, read};
 use crate::node::Node;
 
 /// First bytes of a stream: "ZKSN".
-const MAGIC: i32 = 0x5A4B_534E;
+pub(crate) const MAGIC: i32 = 0x5A4B_534E;
 /// Version of the layout.
 const VERSION: i32 = 2;
 /// What ZooKeeper writes for the number of the database.

@@ -1,5 +1,7 @@
 //! Snapshots and restores of a whole server.
 
+use flate2::write::GzEncoder;
+
 use super::*;
 use crate::backup::{BackupError, Compression, Destination, Intake, Restored, Snapshot, snapshot};
 
@@ -115,6 +117,35 @@ async fn a_snapshot_may_stay_in_the_data_directory() {
     server.stop().await;
 }
 
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, bytes).expect("in memory");
+    encoder.finish().expect("in memory")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_takes_neither() {
+    let disk = disk();
+    let server = Running::start(disk.clone()).await;
+    let bytes = take(&server, Compression::None).await;
+    let mut intake = Intake::begin(&server.shared).await.expect("a turn");
+    disk.set_space(Space {
+        free_bytes: 1 << 20,
+        total_bytes: 1 << 40,
+    });
+    let start = Instant::now();
+    while !server.shared.is_disk_full() {
+        assert!(start.elapsed() < PATIENCE, "the full disk is not noticed");
+        tokio::task::yield_now().await;
+    }
+    intake.write(&bytes).await.expect("kept in memory");
+    let refused = intake.finish().await.expect_err("no room");
+    assert_eq!(refused.status(), 507, "{refused}");
+    let made = snapshot(&server.shared, Compression::None, Destination::Stream).await;
+    assert_eq!(made.err().map(|error| error.status()), Some(507));
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_damaged_changes_nothing() {
     let server = Running::start(disk()).await;
@@ -133,6 +164,8 @@ async fn what_is_damaged_changes_nothing() {
         (&packed[..packed.len() - 9], 500),
         (b"", 500),
         (b"no snapshot", 500),
+        (&gzipped(b"ZKSNnothing"), 500),
+        (&gzipped(&[0; 1 << 20]), 500),
     ];
     for (bytes, status) in cases {
         let error = restore(&server, bytes).await.expect_err("damaged");
@@ -145,7 +178,7 @@ async fn what_is_damaged_changes_nothing() {
     assert_eq!(busy.map(|error| error.status()), Some(409));
     drop(intake);
     let errors = &server.shared.backup.counters.restore_errors;
-    assert_eq!(errors.load(Ordering::Relaxed), 6);
+    assert_eq!(errors.load(Ordering::Relaxed), 8);
     assert_eq!(server.shared.tree.read().digest(), digest);
     assert_eq!(data(&client, "/a").await, b"0");
     server.stop().await;
