@@ -10,6 +10,7 @@ use quenda_proto::{ErrorCode, Op};
 use quenda_tree::{AclId, Applied, Identity, Tree};
 
 use crate::auth;
+use crate::gates::Arrivals;
 use crate::handshake::Handshaking;
 use crate::observe::{Observed, Observer, Sampling};
 use crate::pending::PendingQueue;
@@ -50,6 +51,9 @@ pub struct Connection {
     /// Bytes appended since the output was taken, while `Limits::output_pause` was reached already.
     overrun: usize,
     paused: bool,
+    /// The pause that bounds over all connections ask for.
+    held: Option<Pause>,
+    arrivals: Arrivals,
     close: Option<CloseReason>,
 }
 
@@ -87,6 +91,11 @@ pub enum Pause {
     Sync,
     /// Too much output waits; ends when it was taken.
     Output,
+    /// Requests of this connection wait, and too many over all connections; ends with
+    /// [`Connection::complete`] or [`Connection::complete_sync`].
+    Busy,
+    /// Too many requests wait over all connections; ends by itself: call `receive` again after a while.
+    Throttled,
     /// The close of the session is under way; the input is dropped.
     Closing,
 }
@@ -150,6 +159,14 @@ pub enum CloseReason {
     /// Another state has taken the place of the one that the client knows.
     #[error("a snapshot was restored")]
     Restored,
+    /// Too many sessions are being opened.
+    #[error("too many sessions are being opened (connection_throttle_tokens)")]
+    SessionThrottled,
+    /// Too many bytes of large requests are in flight.
+    #[error(
+        "a request of {0} bytes, and too many bytes of large requests are in flight (largeRequestMaxBytes)"
+    )]
+    LargeRequest(usize),
     /// The client does not read: `Limits::output_max` was reached.
     #[error("the client does not read its output")]
     OutputFull,
@@ -188,6 +205,8 @@ impl Connection {
             last_touch_ms: now_ms,
             overrun: 0,
             paused: false,
+            held: None,
+            arrivals: Arrivals::default(),
             close: None,
         }
     }
@@ -204,11 +223,24 @@ impl Connection {
         proposals: &mut Proposals,
     ) -> Received {
         self.serve_queue(world);
-        self.batch = Batch::default();
+        self.batch = Batch {
+            queued_before: self.pending.len(),
+            large_before: self.pending.large_bytes(),
+            ..Batch::default()
+        };
+        self.held = None;
         let mut taken = 0;
         let received = loop {
             if let Some(stop) = self.stop() {
                 break stop;
+            }
+            if let Some(pause) = self.gate(world) {
+                self.held = Some(pause);
+                break Received::Paused(pause);
+            }
+            if let Some(length) = self.too_large(&input[taken..], world) {
+                self.close(CloseReason::LargeRequest(length));
+                continue;
             }
             match frame::split(&input[taken..], self.settings.limits.frame_max) {
                 Ok(Some((payload, _)))
@@ -217,7 +249,9 @@ impl Connection {
                     break Received::Paused(Pause::Sync);
                 }
                 Ok(Some((payload, _))) => {
-                    taken += 4 + payload.len();
+                    let length = 4 + payload.len();
+                    taken += length;
+                    self.batch.waited_ms = self.arrivals.take(length, world.now_ms);
                     self.take_frame(payload, world, proposals);
                 }
                 Ok(None) => break Received::NeedMore,
@@ -230,6 +264,9 @@ impl Connection {
         }
         self.batch = Batch::default();
         self.paused = matches!(received, Received::Paused(_));
+        if self.held.is_some() {
+            self.arrivals.wait(input.len(), world.now_ms);
+        }
         received
     }
 
@@ -253,6 +290,36 @@ impl Connection {
             Phase::Fresh | Phase::Established => return None,
         };
         Some(Received::Paused(pause))
+    }
+
+    /// What bounds over all connections ask for before the next request is taken.
+    fn gate(&self, world: &World<'_>) -> Option<Pause> {
+        let gates = &world.gates;
+        let added = self.pending.len().saturating_sub(self.batch.queued_before);
+        if !self.is_established() {
+            None
+        } else if added >= gates.room {
+            Some(Pause::Throttled)
+        } else if added >= gates.busy_room && !self.pending.is_empty() {
+            Some(Pause::Busy)
+        } else {
+            None
+        }
+    }
+
+    /// The length of the next frame, if it is a large request and there is no room for it.
+    fn too_large(&self, input: &[u8], world: &World<'_>) -> Option<usize> {
+        let threshold = self.settings.throttling.large_threshold;
+        if threshold == usize::MAX {
+            return None;
+        }
+        let length = i32::from_be_bytes(*input.first_chunk::<4>()?);
+        let length = usize::try_from(length).ok()?;
+        let added = self
+            .pending
+            .large_bytes()
+            .saturating_sub(self.batch.large_before);
+        (length > threshold && added + length > world.gates.large_room).then_some(length)
     }
 
     fn take_frame(&mut self, payload: &[u8], world: &World<'_>, proposals: &mut Proposals) {
@@ -359,7 +426,12 @@ impl Connection {
     /// or queued requests were held back because of the output. Ask after each `complete` and after
     /// each time the output was taken.
     pub fn must_receive(&self) -> bool {
-        (self.paused || self.pending.is_ready()) && self.stop().is_none()
+        let is_held = match self.held {
+            Some(Pause::Throttled) => true,
+            Some(_) => !self.pending.is_empty(),
+            None => false,
+        };
+        ((self.paused && !is_held) || self.pending.is_ready()) && self.stop().is_none()
     }
 
     /// Number of bytes for the socket.
@@ -410,6 +482,16 @@ impl Connection {
     /// Requests that wait for an answer.
     pub fn queued(&self) -> usize {
         self.pending.len()
+    }
+
+    /// Bytes of large requests in flight.
+    pub fn large_bytes(&self) -> usize {
+        self.pending.large_bytes()
+    }
+
+    /// How long the oldest request has waited that is held back by a bound over all connections, ms.
+    pub fn held_ms(&self, now_ms: u64) -> u64 {
+        self.arrivals.oldest_ms(now_ms)
     }
 
     /// Whether a write or a barrier of this connection is under way.

@@ -8,6 +8,7 @@ use quenda_tree::command::Command;
 use quenda_tree::{Applied, SessionEffect};
 
 use crate::connection::{CloseReason, Connection, Phase};
+use crate::gates::Newcomer;
 use crate::observe::Answered;
 use crate::request::meter;
 use crate::world::{Proposals, ServiceMode, World};
@@ -33,6 +34,15 @@ impl Connection {
             return self.close(CloseReason::Handshake);
         };
         world.meter.session_asked(handshake.request.session_id != 0);
+        let newcomer = match handshake.request.session_id {
+            0 if world.service == ServiceMode::ReadOnly => Newcomer::OpensLocally,
+            0 => Newcomer::Opens,
+            _ => Newcomer::Resumes,
+        };
+        let admission = world.gates.admission;
+        if admission.is_some_and(|admission| !admission.admit(newcomer, world.now_ms)) {
+            return self.close(CloseReason::SessionThrottled);
+        }
         let read_only = world.service == ServiceMode::ReadOnly;
         if read_only && handshake.read_only != Some(true) {
             return self.close(CloseReason::ReadOnly);

@@ -136,6 +136,10 @@ pub struct Observed {
     pub large: Vec<Named>,
     /// How many there were.
     pub large_count: u64,
+    /// Requests that had waited too long and were answered with ThrottledOp.
+    pub throttled_count: u64,
+    /// Requests that were taken although they had waited for longer than their session lasts.
+    pub stale_count: u64,
     /// Monotonic time of the first note.
     pub first_ms: u64,
     /// Monotonic time of the last note.
@@ -368,6 +372,14 @@ impl Observer {
                 path,
             });
         }
+    }
+
+    pub fn throttled(&mut self, now_ms: u64) {
+        self.noted(now_ms).throttled_count += 1;
+    }
+
+    pub fn stale(&mut self, now_ms: u64) {
+        self.noted(now_ms).stale_count += 1;
     }
 
     pub fn event(&mut self, bytes: usize) {

@@ -19,6 +19,8 @@ pub(crate) enum Pending {
         /// Bytes of its path in the queue of paths.
         path: u16,
         sequential: bool,
+        /// Whether it counts among the large requests in flight.
+        large: bool,
     },
     /// A request that is served when it comes to the head.
     Serve(Waiting),
@@ -73,6 +75,15 @@ impl Pending {
         }
     }
 
+    fn large_bytes(&self) -> usize {
+        match self {
+            Pending::Write {
+                bytes, large: true, ..
+            } => *bytes,
+            _ => 0,
+        }
+    }
+
     /// Whether it can only be answered after a call from outside.
     fn is_awaited(&self) -> bool {
         match self {
@@ -94,6 +105,8 @@ pub(crate) struct PendingQueue {
     reply_bytes: usize,
     /// Bytes of the largest write since the queue was empty.
     largest_write: usize,
+    /// Bytes of the large requests among them.
+    large_bytes: usize,
     /// Items that wait for a call from outside.
     awaited: usize,
     /// One of them waits for a barrier.
@@ -170,6 +183,7 @@ impl PendingQueue {
     pub fn push(&mut self, item: Pending) {
         self.bytes += item.bytes();
         self.reply_bytes += item.reply_bytes();
+        self.large_bytes += item.large_bytes();
         if let Pending::Write { bytes, .. } = item {
             self.largest_write = self.largest_write.max(bytes);
         }
@@ -189,6 +203,11 @@ impl PendingQueue {
     /// Whether the head can be served now.
     pub fn is_ready(&self) -> bool {
         self.items.front().is_some_and(|item| !item.is_awaited())
+    }
+
+    /// Bytes of large requests in flight.
+    pub fn large_bytes(&self) -> usize {
+        self.large_bytes
     }
 
     /// Adds a write with the path it names, at most `u16::MAX` bytes.
@@ -245,6 +264,7 @@ impl PendingQueue {
         let item = self.items.pop_front()?;
         self.bytes -= item.bytes();
         self.reply_bytes -= item.reply_bytes();
+        self.large_bytes -= item.large_bytes();
         self.awaited -= usize::from(item.is_awaited());
         if self.items.is_empty() {
             self.largest_write = 0;

@@ -81,6 +81,12 @@ pub(crate) struct Batch {
     pub is_covered: bool,
     /// That is so by a barrier, which is not passed yet.
     pub has_barrier: bool,
+    /// Requests that were queued before the call.
+    pub queued_before: usize,
+    /// Bytes of large requests that were in flight before the call.
+    pub large_before: usize,
+    /// How long the request that is being taken has waited for it, ms.
+    pub waited_ms: u64,
 }
 
 impl Connection {
@@ -117,6 +123,19 @@ impl Connection {
         if self.local != (world.service == ServiceMode::ReadOnly) {
             // The host closes all connections when the service changes; this one was overlooked.
             self.close(CloseReason::NotServing);
+            return;
+        }
+        let throttling = &self.settings.throttling;
+        let lasts_ms = u64::from(self.timeout_ms.unsigned_abs());
+        if throttling.stale_by_latency && self.batch.waited_ms > lasts_ms {
+            self.observer.stale(world.now_ms);
+        }
+        if self.batch.waited_ms > throttling.op_wait_ms
+            && let Some((op, Route::Serve(..) | Route::Write)) = op
+            && !matches!(op, Op::Ping | Op::CloseSession)
+        {
+            self.observer.throttled(world.now_ms);
+            self.answer_in_turn(op, xid, ErrorCode::ThrottledOp, world);
             return;
         }
         match op {
@@ -203,10 +222,8 @@ impl Connection {
             passed: false,
         });
         proposals.barriers += 1;
-        self.batch = Batch {
-            is_covered: true,
-            has_barrier: true,
-        };
+        self.batch.is_covered = true;
+        self.batch.has_barrier = true;
     }
 
     /// Whether a frame that comes behind a barrier of the same call of `receive` may be queued.

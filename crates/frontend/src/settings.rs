@@ -5,6 +5,7 @@ use quenda_tree::command::Switches;
 use quenda_tree::identity::DigestAlgorithm;
 
 use crate::ensemble_names::EnsembleNames;
+use crate::gates::Throttling;
 use crate::limits::Limits;
 use crate::observe::Observation;
 
@@ -55,6 +56,8 @@ pub struct Settings {
     pub linearizable_reads: bool,
     /// Which requests are named one by one.
     pub observation: Observation,
+    /// Bounds of what waits.
+    pub throttling: Throttling,
     /// Bounds.
     pub limits: Limits,
 }
@@ -81,6 +84,7 @@ impl Default for Settings {
             standalone_enabled: true,
             linearizable_reads: false,
             observation: Observation::default(),
+            throttling: Throttling::default(),
             limits: Limits::default(),
         }
     }

@@ -5,6 +5,7 @@ use quenda_proto::Op;
 use quenda_tree::Tree;
 use quenda_tree::command::Command;
 
+use crate::gates::Gates;
 use crate::sasl::SaslUsers;
 use crate::session_ids::SessionIds;
 use crate::watch_kinds::WatchKinds;
@@ -62,6 +63,8 @@ pub struct World<'a> {
     pub sasl: Option<&'a dyn SaslUsers>,
     /// What the member does for clients.
     pub service: ServiceMode,
+    /// What holds requests back.
+    pub gates: Gates<'a>,
     /// Whether writes that grow are taken.
     pub growth: Growth,
     /// How `sync` is served.

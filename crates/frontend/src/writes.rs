@@ -39,6 +39,7 @@ impl Connection {
             bytes: body.len(),
             path: path.len() as u16,
             sequential: is_sequential(op, body),
+            large: body.len() > self.settings.throttling.large_threshold,
         };
         self.pending.push_write(write, path);
         // What is pipelined behind the close of the session is dropped.
@@ -84,6 +85,7 @@ impl Connection {
             bytes,
             path,
             sequential,
+            ..
         }) = self.pending.pop_write()
         else {
             debug_assert!(false, "an outcome for a connection that awaits none");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use parking_lot::Mutex;
-use quenda_frontend::{CloseReason, Observed, Proposals, Received, Stats};
+use quenda_frontend::{CloseReason, Observed, Pause, Proposals, Received, Stats};
 use tokio::io::Interest;
 use tokio::runtime::Handle as Runtime;
 use tokio::time::{Instant, timeout};
@@ -57,6 +57,7 @@ pub async fn serve(
         output: BytesMut::new(),
         proposals: Proposals::default(),
         paused: false,
+        stall: None,
         ahead: READ_BYTES,
         ended: false,
         counted: Stats::default(),
@@ -83,6 +84,8 @@ fn report_close(peer: SocketAddr, reason: &CloseReason) {
         CloseReason::Frame(_)
             | CloseReason::ClientAhead { .. }
             | CloseReason::OutputFull
+            | CloseReason::SessionThrottled
+            | CloseReason::LargeRequest(_)
             | CloseReason::AuthFailed
             | CloseReason::AuthRequired
             | CloseReason::OtherEnsemble
@@ -121,6 +124,7 @@ impl Departure {
         // Nothing is added to a closed connection, so this is its last part of the budget.
         connection.take_output();
         self.shared.output.forget(&self.handle);
+        self.shared.throttle.note(&self.handle, &connection);
         drop(connection);
         self.shared.registry.remove(self.handle.id, session);
         drop(admitted);
@@ -138,6 +142,8 @@ struct ConnectionTask<S> {
     proposals: Proposals,
     /// The state machine takes no frames now; what comes is read ahead, up to a bound.
     paused: bool,
+    /// When to look again whether requests are taken, while too many wait over all connections.
+    stall: Option<Instant>,
     /// How much longer `input` may become while nothing is taken from it.
     ahead: usize,
     /// The client will send no more; what it sent before is served first.
@@ -188,7 +194,10 @@ impl<S: Transport> ConnectionTask<S> {
     /// The connection has ended.
     fn finish(mut self, outcome: io::Result<CloseReason>) {
         match outcome {
-            Ok(reason) => report_close(self.handle.peer, &reason),
+            Ok(reason) => {
+                self.count_refused(&reason);
+                report_close(self.handle.peer, &reason);
+            }
             Err(error) => {
                 self.count_lost(&error);
                 debug!(peer = %self.handle.peer, %error, "connection lost");
@@ -215,6 +224,11 @@ impl<S: Transport> ConnectionTask<S> {
             let read = !held_back || (self.ahead > 0 && !self.ended);
             if fresh {
                 self.wait_until(deadline, read).await?;
+            } else if let Some(stall) = self.stall {
+                // In time or not: the bounds are looked at again.
+                if let Ok(ready) = tokio::time::timeout_at(stall, self.wait(read)).await {
+                    ready?;
+                }
             } else {
                 self.wait(read).await?;
             }
@@ -228,6 +242,9 @@ impl<S: Transport> ConnectionTask<S> {
                 if held_back {
                     self.note_unserved(self.input.len() - before);
                 }
+            }
+            if self.is_stale() {
+                return self.drop_stale();
             }
         }
     }
@@ -338,6 +355,7 @@ impl<S: Transport> ConnectionTask<S> {
                 connection.swap_output(&mut self.output);
                 self.shared.output.note(&self.handle, &mut connection);
             }
+            shared.throttle.note(&handle, &connection);
             self.note(&connection);
             if connection.observed_is_due(world.now_ms) {
                 let sampling = shared.load.sampling();
@@ -348,6 +366,7 @@ impl<S: Transport> ConnectionTask<S> {
             received
         };
         if let Some(observed) = self.observed.take() {
+            shared.throttle.count(&observed);
             let client = handle.peer;
             shared.load.take(Requester { client, session }, &observed);
         }
@@ -362,13 +381,61 @@ impl<S: Transport> ConnectionTask<S> {
                 .inbox
                 .submit(era, &commands, self.handle.id.0, barriers);
         }
+        if received != Received::Paused(Pause::Throttled) {
+            self.stall = None;
+        }
         self.paused = match received {
             // The end of what is in flight wakes the task again.
             Received::NeedMore => in_flight && self.shared.inbox.is_above(INBOX_BYTES),
+            Received::Paused(Pause::Throttled) => {
+                self.begin_stall();
+                true
+            }
             Received::Paused(_) => true,
             Received::Close(reason) => return Some(reason),
         };
         None
+    }
+
+    /// Too many requests wait over all connections.
+    fn begin_stall(&mut self) {
+        let now = Instant::now();
+        if self.stall.is_none_or(|stall| stall <= now) {
+            self.shared.throttle.waits.add(1);
+            self.stall = Some(now + self.shared.throttle.settings().stall_time);
+        }
+    }
+
+    /// Whether nobody waits any more for the requests that are held back.
+    fn is_stale(&self) -> bool {
+        let settings = self.shared.throttle.settings();
+        if self.stall.is_none() || !settings.drop_stale {
+            return false;
+        }
+        let is_gone = settings.stale_by_connection && self.ended;
+        is_gone || (settings.stale_by_latency && self.has_waited_too_long())
+    }
+
+    fn has_waited_too_long(&self) -> bool {
+        let connection = self.handle.connection.lock();
+        let held_ms = connection.held_ms(self.shared.clock.now_ms());
+        held_ms > u64::from(connection.timeout_ms().unsigned_abs())
+    }
+
+    /// Drops them, and the connection with them.
+    fn drop_stale(&self) -> io::Result<CloseReason> {
+        let mut rest = &self.input[..];
+        let mut dropped = 0;
+        while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+            let length = u32::from_be_bytes(*length) as usize;
+            let Some(behind) = behind.get(length..) else {
+                break;
+            };
+            rest = behind;
+            dropped += 1;
+        }
+        self.shared.throttle.stale_dropped.add(dropped);
+        Err(io::ErrorKind::ConnectionAborted.into())
     }
 
     /// Reports counters and signs of life.
@@ -384,6 +451,15 @@ impl<S: Transport> ConnectionTask<S> {
         if *stats != self.counted {
             self.shared.traffic.add(&self.counted, stats);
             self.counted = stats.clone();
+        }
+    }
+
+    /// Its client was turned away for a bound.
+    fn count_refused(&self, reason: &CloseReason) {
+        match reason {
+            CloseReason::LargeRequest(_) => self.shared.throttle.large_refused.add(1),
+            CloseReason::SessionThrottled => self.shared.metrics.clients.rejected.add(1),
+            _ => {}
         }
     }
 
@@ -406,6 +482,7 @@ impl<S: Transport> ConnectionTask<S> {
         drop(connection);
         let client = handle.peer;
         if let Some(observed) = observed {
+            self.shared.throttle.count(&observed);
             self.shared
                 .load
                 .take(Requester { client, session }, &observed);

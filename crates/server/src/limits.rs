@@ -303,3 +303,6 @@ pub const LOAD_TURNS_MAX: usize = 8192;
 
 /// Watched paths that are looked at while the watch table is locked, when those with most watchers are looked for.
 pub const WATCHED_PATHS_A_TURN: usize = 16_384;
+
+/// Rows of each table on the load that Prometheus is shown: each is a time series.
+pub const LOAD_SERIES_MAX: usize = 10;

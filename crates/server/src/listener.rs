@@ -231,6 +231,7 @@ fn register(
         connection: Mutex::new(connection),
         wake: Notify::new(),
         marked: false.into(),
+        waiting: Default::default(),
         unsent: 0.into(),
     });
     shared.registry.insert(Arc::clone(&handle));

@@ -80,6 +80,7 @@ mod tests {
             connection: Mutex::new(connection),
             wake: Notify::new(),
             marked: false.into(),
+            waiting: Default::default(),
             unsent: 0.into(),
         }
     }

@@ -18,8 +18,7 @@ impl Default for QuotaRefusals {
 impl QuotaRefusals {
     /// A write to this path was refused.
     pub fn note(&self, path: &str) {
-        let namespace = path.split('/').nth(1).filter(|name| is_metric_name(name));
-        if let Some(counter) = namespace.and_then(|namespace| self.0.get(namespace)) {
+        if let Some(counter) = namespace(path).and_then(|namespace| self.0.get(namespace)) {
             counter.add(1);
         }
     }
@@ -31,6 +30,11 @@ impl Figures for QuotaRefusals {
             page.counter_of("quota_exceeded_error_per_namespace", &namespace, &*counter);
         }
     }
+}
+
+/// The first component of a path, if it can stand in the name of a metric.
+pub(crate) fn namespace(path: &str) -> Option<&str> {
+    path.split('/').nth(1).filter(|name| is_metric_name(name))
 }
 
 /// What Telegraf takes: another name makes it drop the whole answer.

@@ -10,6 +10,7 @@ use quenda_frontend::{CloseReason, Connection, ConnectionId};
 use tokio::sync::Notify;
 
 use crate::limits::STORE_FILES;
+use crate::load::Waiting;
 use crate::shared::Shared;
 
 /// One connection as the rest of the server reaches it.
@@ -27,6 +28,8 @@ pub struct Handle {
     pub wake: Notify,
     /// Set while the task is to be woken at the end of the current batch of applied entries.
     pub marked: AtomicBool,
+    /// This connection's part of what waits.
+    pub waiting: Waiting,
     /// This connection's part of the [`crate::output_budget::OutputBudget`].
     pub unsent: AtomicUsize,
 }

@@ -721,6 +721,7 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
         reconfig_enabled: config.reconfig_enabled,
         standalone_enabled: config.standalone_enabled,
         linearizable_reads: config.linearizable_reads,
+        throttling: config.throttle.of_connections(),
         observation: LoadMonitor::observation(&config.load),
         limits: Limits {
             frame_max: config.max_frame,

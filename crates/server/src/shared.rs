@@ -21,7 +21,7 @@ use crate::ensemble_view::EnsembleView;
 use crate::four_letter::FourLetterWords;
 use crate::inbox::Inbox;
 use crate::listings::Listings;
-use crate::load::LoadMonitor;
+use crate::load::{LoadMonitor, Throttle};
 use crate::metrics::Metrics;
 use crate::output_budget::OutputBudget;
 use crate::proposals::Proposals;
@@ -61,6 +61,8 @@ pub struct Shared {
     pub traffic: Traffic,
     /// Figures.
     pub metrics: Metrics,
+    /// What waits, and who is turned away for it.
+    pub throttle: Throttle,
     /// Who loads the server.
     pub load: LoadMonitor,
     /// Output that clients have not taken.
@@ -132,6 +134,7 @@ impl Shared {
             session_ids,
             settings: Arc::new(settings),
             accounts,
+            throttle: Throttle::new(config.throttle, watch_seed, 0),
             load: LoadMonitor::new(config.load),
             config,
             clock: Clock::start(),
@@ -193,6 +196,7 @@ impl Shared {
             session_ids: &self.session_ids,
             sasl: self.sasl_users(),
             service: self.service_of_sessions(),
+            gates: self.throttle.gates(),
             growth: self.growth(),
             sync: self.sync_mode(),
             meter: &self.metrics.requests,

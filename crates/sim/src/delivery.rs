@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use quenda_frontend::{
-    CloseReason, ConnectionId, Fired, Growth, NoMeter, ServiceMode, SessionIds, SyncMode,
+    CloseReason, ConnectionId, Fired, Gates, Growth, NoMeter, ServiceMode, SessionIds, SyncMode,
     WatchTable, World,
 };
 use quenda_node::Connections;
@@ -98,6 +98,7 @@ impl Connections for Delivery<'_> {
             sasl: None,
             service: self.service,
             growth: Growth::Allowed,
+            gates: Gates::default(),
             sync: self.sync,
             meter: &NoMeter,
             now_ms: self.now_ms,

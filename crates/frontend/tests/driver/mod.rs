@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use quenda_frontend::{
-    CloseReason, Connection, ConnectionId, Fired, Growth, NONCE_BYTES, NoMeter, Observed, Password,
-    Proposals, Received, Sampling, SaslUsers, ServiceMode, SessionIds, Settings, SyncMode,
-    WatchTable, World,
+    CloseReason, Connection, ConnectionId, Fired, Gates, Growth, NONCE_BYTES, NoMeter, Observed,
+    Password, Proposals, Received, Sampling, SaslUsers, ServiceMode, SessionIds, Settings,
+    SyncMode, WatchTable, World,
 };
 use quenda_proto::connect::Handshake;
 use quenda_proto::event::EventType;
@@ -33,6 +33,7 @@ pub struct Member {
     pub settings: Arc<Settings>,
     pub service: ServiceMode,
     pub growth: Growth,
+    pub gates: Gates<'static>,
     pub sync: SyncMode,
     /// Who may authenticate by SASL, with one nonce for all.
     pub sasl: Option<Users>,
@@ -153,6 +154,7 @@ impl Member {
             settings: Arc::new(settings),
             service: ServiceMode::Serving,
             growth: Growth::Allowed,
+            gates: Gates::default(),
             sync: SyncMode::Marker,
             sasl: None,
             now_ms: 1_000,
@@ -245,6 +247,7 @@ impl Member {
             sasl: self.sasl.as_ref().map(|users| users as &dyn SaslUsers),
             service: self.service,
             growth: self.growth,
+            gates: self.gates,
             sync: self.sync,
             meter: &NoMeter,
             now_ms: self.now_ms,

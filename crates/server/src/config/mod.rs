@@ -25,6 +25,7 @@ mod storage;
 mod table;
 #[cfg(test)]
 mod tests;
+mod throttle;
 mod tls;
 #[cfg(test)]
 mod tls_tests;
@@ -47,6 +48,7 @@ pub use remark::{ConfigError, Level, Remark};
 pub use sasl::SaslSettings;
 pub use settings::Environment;
 pub use storage::StorageSettings;
+pub use throttle::ThrottleSettings;
 pub use tls::{ClientAuth, Password, Protocol, Secret, StoreFormat, StoreSettings, TlsSettings};
 
 /// Settings of one member, checked.
@@ -109,6 +111,8 @@ pub struct ServerConfig {
     /// Age at which a container that never had a child is deleted, ms; 0 keeps it.
     /// `znode.container.maxNeverUsedIntervalMs`.
     pub container_max_never_used_ms: i64,
+    /// Bounds of what waits.
+    pub throttle: ThrottleSettings,
     /// What is told about the load.
     pub load: LoadSettings,
     /// Time after which a connection without a session is closed, ms, at least 1. `nio.sessionlessCnxnTimeout`.

@@ -10,7 +10,7 @@ use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
 use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
-use super::{admin, audit, backup, keys, load, members, metrics, sasl, storage, tls};
+use super::{admin, audit, backup, keys, load, members, metrics, sasl, storage, throttle, tls};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 4] = ["digest", "ip", SASL, X509];
@@ -133,6 +133,7 @@ pub(super) fn resolve(
             GREATEST_NUMBER,
         )?,
         sessionless_timeout_ms: reader.loose("nio.sessionlessCnxnTimeout", 1, GREATEST_NUMBER)?,
+        throttle: throttle::resolve(&mut reader)?,
         load: load::resolve(&mut reader)?,
         enforce_auth_schemes: reader.enforced_schemes(&sasl, x509_enabled)?,
         ensemble_names: reader.ensemble_names(),

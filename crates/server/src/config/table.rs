@@ -55,7 +55,6 @@ const NO_TLS: &str = "TLS between members is not there yet";
 const NO_QUORUM_AUTH: &str = "members do not authenticate each other yet; set it to `false` and keep the members' ports in a network of their own";
 const NO_KERBEROS: &str = "Kerberos is not there; names of SASL users are taken as they are";
 const ADMIN_TLS: &str = "as the key of `ssl.*`, for administration over HTTP alone: TLS between members is not there yet";
-const NO_THROTTLE: &str = "this throttle is not there; queues are bounded by other means";
 const OWN_THREADS: &str = "tunes threads or buffers of the Java server";
 const OWN_LOG: &str =
     "tunes snapshots and logs of the Java server; checkpoints here follow the bytes changed";
@@ -177,24 +176,27 @@ const OWN: &[Key] = &[
 
 #[rustfmt::skip]
 const CONNECTIONS: &[Key] = &[
-    Key::new(Accepted, Property, "globalOutstandingLimit", "1000", "unanswered requests are bounded by connection and by bytes"),
-    Key::new(Accepted, Property, "request_throttle_max_requests", "0", NO_THROTTLE).or(&["requestThrottleLimit"]),
-    Key::new(Accepted, Property, "request_throttle_stall_time", "100", NO_THROTTLE).or(&["requestThrottleStallTime"]),
-    Key::new(Accepted, Property, "request_throttle_drop_stale", "true", NO_THROTTLE).or(&["requestThrottleDropStale"]),
-    Key::new(Accepted, Property, "request_stale_latency_check", "false", NO_THROTTLE).or(&["requestStaleLatencyCheck"]),
-    Key::new(Accepted, Property, "request_stale_connection_check", "true", NO_THROTTLE).or(&["requestStaleConnectionCheck"]),
-    Key::new(Accepted, Property, "request_throttler.shutdownTimeout", "10000", NO_THROTTLE),
-    Key::new(Accepted, Property, "throttled_op_wait_time", "0", NO_THROTTLE).or(&["throttledOpWaitTime"]),
-    Key::new(Accepted, Property, "largeRequestThreshold", "-1", NO_THROTTLE),
-    Key::new(Accepted, Property, "largeRequestMaxBytes", "104857600", NO_THROTTLE),
-    Key::new(Accepted, Property, "connection_throttle_tokens", "0", NO_THROTTLE).or(&["connectionMaxTokens"]),
-    Key::new(Accepted, Property, "connection_throttle_fill_time", "1", NO_THROTTLE).or(&["connectionTokenFillTime"]),
-    Key::new(Accepted, Property, "connection_throttle_fill_count", "1", NO_THROTTLE).or(&["connectionTokenFillCount"]),
-    Key::new(Accepted, Property, "connection_throttle_freeze_time", "-1", NO_THROTTLE).or(&["connectionFreezeTime"]),
-    Key::new(Accepted, Property, "connection_throttle_drop_increase", "0.02", NO_THROTTLE).or(&["connectionDropIncrease"]),
-    Key::new(Accepted, Property, "connection_throttle_drop_decrease", "0.002", NO_THROTTLE).or(&["connectionDropDecrease"]),
-    Key::new(Accepted, Property, "connection_throttle_decrease_ratio", "0", NO_THROTTLE).or(&["connectionDecreaseRatio"]),
-    Key::new(Accepted, Property, "connection_throttle_*", "", NO_THROTTLE),
+    Key::new(Honoured, Property, "globalOutstandingLimit", "1000", "requests that wait over all connections above which connections with waiting ones are not read; divided by the number of other voters where there are more than two"),
+    Key::new(Honoured, Property, "request_throttle_max_requests", "0", "requests that wait over all connections at which no connection is read; 0 for no bound").or(&["requestThrottleLimit"]),
+    Key::new(Honoured, Property, "request_throttle_stall_time", "100", "ms until a connection that is not read then is looked at again").or(&["requestThrottleStallTime"]),
+    Key::new(Honoured, Property, "request_throttle_drop_stale", "true", "whether requests that are held back then, and that nobody waits for any more, are dropped with their connection").or(&["requestThrottleDropStale"]),
+    Key::new(Honoured, Property, "request_stale_latency_check", "false", "whether those are requests that waited for longer than a session lasts").or(&["requestStaleLatencyCheck"]),
+    Key::new(Honoured, Property, "request_stale_connection_check", "true", "whether those are requests of closed connections").or(&["requestStaleConnectionCheck"]),
+    Key::new(Accepted, Property, "request_throttler.shutdownTimeout", "10000", "a stop always waits up to 10 s for what was accepted to become durable"),
+    Key::new(Honoured, Property, "throttled_op_wait_time", "0", "ms that a request may be held back by the two bounds above; one that waited longer is answered with -127; 0 for any time").or(&["throttledOpWaitTime"]),
+    Key::new(Honoured, Property, "largeRequestThreshold", "-1", "bytes above which a request is large; -1: none is"),
+    Key::new(Honoured, Property, "largeRequestMaxBytes", "104857600", "bytes of large requests in flight; who sends more is disconnected"),
+    Key::new(Honoured, Property, "connection_throttle_tokens", "0", "sessions that may be opened or resumed at once: tokens of a bucket; those beyond are disconnected; 0 for no bound").or(&["connectionMaxTokens"]),
+    Key::new(Honoured, Property, "connection_throttle_fill_time", "1", "ms in which `connection_throttle_fill_count` tokens come back").or(&["connectionTokenFillTime"]),
+    Key::new(Honoured, Property, "connection_throttle_fill_count", "1", "tokens that come back").or(&["connectionTokenFillCount"]),
+    Key::new(Honoured, Property, "connection_throttle_freeze_time", "-1", "ms between changes of the chance by which sessions are refused; -1: none is refused by chance").or(&["connectionFreezeTime"]),
+    Key::new(Honoured, Property, "connection_throttle_drop_increase", "0.02", "added to that chance while the bucket is empty").or(&["connectionDropIncrease"]),
+    Key::new(Honoured, Property, "connection_throttle_drop_decrease", "0.002", "taken from it while the bucket is full enough").or(&["connectionDropDecrease"]),
+    Key::new(Honoured, Property, "connection_throttle_decrease_ratio", "0", "part of the tokens that may be missing then").or(&["connectionDecreaseRatio"]),
+    Key::new(Honoured, Property, "connection_throttle_weight_enabled", "false", "whether sessions take different numbers of tokens"),
+    Key::new(Honoured, Property, "connection_throttle_global_session_weight", "3", "tokens of a new session then"),
+    Key::new(Honoured, Property, "connection_throttle_local_session_weight", "1", "tokens of a new session on a member that only reads"),
+    Key::new(Honoured, Property, "connection_throttle_renew_session_weight", "2", "tokens of a session that is resumed"),
     Key::new(Accepted, Property, "maxResponseCacheSize", "400", "replies are encoded from the tree, without a cache"),
     Key::new(Accepted, Property, "maxGetChildrenResponseCacheSize", "400", "replies are encoded from the tree, without a cache"),
     Key::new(Honoured, Property, "netty.server.outstandingHandshake.limit", "-1", "TLS handshakes under way at one time; those beyond are closed; -1 for no bound").or(&["outstandingHandshake.limit"]),

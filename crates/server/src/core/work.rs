@@ -141,6 +141,7 @@ impl Core {
             && membership.outgoing_voters.is_empty()
             && membership.learners.is_empty();
         self.shared.set_with_barriers(!alone);
+        self.shared.throttle.set_voters(membership.voters.len());
         self.log_retained = if alone { 0 } else { RETAINED_LOG_BYTES };
     }
 
@@ -159,6 +160,7 @@ impl Core {
             let mut connection = handle.connection.lock();
             connection.complete_sync(&world);
             shared.output.note(&handle, &mut connection);
+            shared.throttle.note(&handle, &connection);
             drop(connection);
             handle.wake.notify_one();
         }

@@ -4,11 +4,13 @@
 //! [`window::Window`] keeps a minute of them in bounded memory: tables are [`Sketch`]es, which name everybody whose share is
 //! large however many there are. [`LoadReport`] is what an operator sees.
 
+mod figures;
 mod monitor;
 mod named;
 mod report;
 mod reporter;
 mod sketch;
+mod throttle;
 mod window;
 
 pub use report::{
@@ -16,7 +18,9 @@ pub use report::{
     NamedRequest, SessionRow, Thresholds, WatchHot,
 };
 
+pub(crate) use figures::Heaviest;
 pub(crate) use monitor::LoadMonitor;
 pub(crate) use reporter::{report, watch};
 use sketch::Sketch;
+pub(crate) use throttle::{Throttle, Waiting};
 pub(crate) use window::Requester;

@@ -7,23 +7,27 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use quenda_frontend::{Named, Observation, Observed, Sampling};
+use quenda_frontend::{Named, Observation, Observed, Part, Sampling};
 use quenda_proto::Op;
 use quenda_proto::op::OpKind;
 use tracing::warn;
 
+use super::figures::Namespaces;
 use super::named::{Recent, RecentHerd, RecentMisuse, RecentSlow};
 use super::report::{Counts, LoadReport, MisuseKind};
 use super::window::{Minute, Requester, Window};
 use crate::calm::Calm;
 use crate::config::LoadSettings;
-use crate::limits::{LOAD_EXACT_PER_SECOND, LOAD_TURNS_MAX};
+use crate::limits::{LOAD_EXACT_PER_SECOND, LOAD_TURNS_MAX, QUOTA_NAMESPACES_MAX};
+use crate::quota_refusals::namespace;
 
 /// The load of one member.
 #[derive(Debug)]
 pub struct LoadMonitor {
     settings: LoadSettings,
     window: Mutex<Window>,
+    /// Bytes by namespace.
+    pub(super) namespaces: Namespaces,
     exact: AtomicU32,
     recent: Mutex<Recent>,
     counters: Counters,
@@ -48,6 +52,7 @@ impl LoadMonitor {
         LoadMonitor {
             settings,
             window: Mutex::new(Window::new(settings.prefix_depth)),
+            namespaces: Namespaces::bounded(QUOTA_NAMESPACES_MAX),
             exact: AtomicU32::new(Sampling::default().exact),
             recent: Mutex::default(),
             counters: Counters::default(),
@@ -110,6 +115,28 @@ impl LoadMonitor {
             }
         }
         self.window.lock().add(who, observed);
+        self.count_namespaces(observed);
+    }
+
+    /// As often as a sample stands for requests: the sums are true, their spread is that of the samples.
+    fn count_namespaces(&self, observed: &Observed) {
+        for sample in &observed.samples {
+            let path = observed.path(sample);
+            let Some(namespace) = namespace(&path) else {
+                continue;
+            };
+            let (set, bytes) = match sample.op.kind() {
+                OpKind::Write => (&self.namespaces.written, sample.bytes_in),
+                _ => (&self.namespaces.read, sample.bytes_out),
+            };
+            if sample.part == Part::Whole
+                && let Some(summary) = set.get(namespace)
+            {
+                for _ in 0..sample.weight {
+                    summary.observe(bytes.into());
+                }
+            }
+        }
     }
 
     fn tell_slow(&self, who: Requester, request: &Named, _count: u64) {

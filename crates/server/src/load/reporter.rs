@@ -124,6 +124,7 @@ fn collect(shared: &Shared, now_ms: u64) {
         drop(connection);
         let client = handle.peer;
         if let Some(observed) = observed {
+            shared.throttle.count(&observed);
             shared.load.take(Requester { client, session }, &observed);
         }
     }

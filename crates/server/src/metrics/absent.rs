@@ -3,14 +3,12 @@
 
 use super::counter::Told;
 use super::page::{Figures, Page};
-use super::summary::Summary;
 
 /// What never happens here.
 pub(super) struct Absent;
 
 /// Watches of closed connections are removed at once; replies are not cached; a leader with a quorum that does not follow
-/// it steps down by raft's rules; an error that cannot be recovered from ends the process; connections are not throttled
-/// by tokens.
+/// it steps down by raft's rules; an error that cannot be recovered from ends the process.
 const COUNTERS: [&str; 11] = [
     "dead_watchers_queued",
     "dead_watchers_cleared",
@@ -27,10 +25,8 @@ const COUNTERS: [&str; 11] = [
 
 impl Figures for Absent {
     fn tell(&self, page: &mut dyn Page) {
-        page.real("connection_drop_probability", 0.0);
         for name in COUNTERS {
             page.counter(name, &Told(0));
         }
-        page.summary("connection_token_deficit", &Summary::default());
     }
 }

@@ -56,6 +56,7 @@ pub use startup::Startup;
 pub use summary::{Percentiles, Summary};
 
 use crate::four_letter;
+use crate::load::Heaviest;
 use crate::node_source::NodeSource;
 use crate::shared::Shared;
 use absent::Absent;
@@ -90,7 +91,7 @@ pub struct Metrics {
 /// Tells everything that is not among the figures of [`four_letter::figures`]. An area adds a line here.
 pub fn tell(shared: &Shared, page: &mut dyn Page) {
     let metrics = &shared.metrics;
-    let areas: [&dyn Figures; 13] = [
+    let areas: [&dyn Figures; 16] = [
         &metrics.startup,
         &metrics.log,
         &metrics.checkpoints,
@@ -102,6 +103,9 @@ pub fn tell(shared: &Shared, page: &mut dyn Page) {
         &Live(shared),
         &shared.backup.counters,
         &shared.admin,
+        &shared.throttle,
+        &shared.load,
+        &Heaviest(shared),
         &Absent,
         &metrics.process.under(&shared.config.metrics),
     ];

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use quenda_consensus::{LogBatch, Membership, Role, SnapshotRequest};
 use quenda_frontend::{
-    Connection, Growth, NoMeter, ServiceMode, SessionIds, Settings, SyncMode, WatchTable, World,
+    Connection, Gates, Growth, NoMeter, ServiceMode, SessionIds, Settings, SyncMode, WatchTable,
+    World,
 };
 use quenda_node::{Applier, Effects, Fetch, Install, Member, PeerState, Service};
 use quenda_tree::Tree;
@@ -253,6 +254,7 @@ impl Process {
             sasl: None,
             service: self.service_mode(),
             growth: self.growth,
+            gates: Gates::default(),
             sync: sync_mode(&cx.plan, self.alone),
             meter: &NoMeter,
             now_ms,
