@@ -321,7 +321,7 @@ fn a_file_that_cannot_be_read_or_parsed_is_named() {
 fn keys_without_effect_are_named_by_weight() {
     let case = Case::with(
         "initLimit=5\ncnxTimeout=1\nleaderServes=no\nadmin.enableServer=false\nmaxClientCnxns=1\n\
-         snapCount=100000\nfrobnicate=1\nssl.quorum.keyStore.location=/k\nrequestThrottleLimit=3\n",
+         snapCount=100000\nfrobnicate=1\nssl.quorum.keyStore.location=/k\nmaxTimeToWaitForEpoch=3\n",
     );
     let mut seen: Vec<(Level, String)> = case
         .remarks()
@@ -337,8 +337,8 @@ fn keys_without_effect_are_named_by_weight() {
     let expected = [
         (Level::Info, "cnxTimeout"),
         (Level::Info, "frobnicate"),
+        (Level::Info, "leader.maxTimeToWaitForEpoch"),
         (Level::Warn, "leaderServes"),
-        (Level::Info, "request_throttle_max_requests"),
     ];
     assert_eq!(seen, expected.map(|(level, name)| (level, name.to_owned())));
 }
@@ -604,11 +604,46 @@ fn flags_win_over_the_file() {
 #[test]
 fn a_working_spelling_wins_over_the_manuals() {
     let case = Case::with("throttled_op_wait_time=1\nthrottledOpWaitTime=0\n");
+    assert_eq!(case.config().throttle.op_wait_ms, Some(1));
+}
+
+#[test]
+fn throttles_are_read_in_both_spellings() {
+    let off = ServerConfig::default().throttle;
+    assert_eq!(
+        (off.outstanding_max, off.requests_max, off.op_wait_ms),
+        (1000, None, None)
+    );
+    assert_eq!(
+        (
+            off.large_threshold,
+            off.sessions.tokens,
+            off.sessions.freeze_time_ms
+        ),
+        (None, 0, None)
+    );
+    let case = Case::with(
+        "connectionMaxTokens=7\nconnection_throttle_freeze_time=5\nconnectionDropIncrease=0.5\n\
+         connection_throttle_decrease_ratio=2\nconnection_throttle_weight_enabled=true\nrequestThrottleLimit=9\n\
+         largeRequestThreshold=100\nrequestStaleLatencyCheck=true\n",
+    );
+    let throttle = case.config().throttle;
+    assert_eq!(
+        (throttle.requests_max, throttle.large_threshold),
+        (Some(9), Some(100))
+    );
+    assert!(throttle.stale_by_latency && throttle.stale_by_connection && throttle.drop_stale);
+    let sessions = throttle.sessions;
+    assert_eq!((sessions.tokens, sessions.freeze_time_ms), (7, Some(5)));
+    assert_eq!(
+        (sessions.drop_increase, sessions.drop_decrease),
+        (500_000, 2_000)
+    );
+    assert_eq!((sessions.decrease_ratio, sessions.weights), (0, [3, 1, 2]));
     let remarks = case.remarks();
+    let text = "connection_throttle_decrease_ratio: 2 is not a number from 0 to 1; using 0";
     assert!(
-        remarks
-            .iter()
-            .any(|remark| remark.text.starts_with("throttled_op_wait_time ")),
+        remarks.iter().any(|remark| remark.text == text),
         "{remarks:?}"
     );
 }

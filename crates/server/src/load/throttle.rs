@@ -30,8 +30,6 @@ pub struct Throttle {
     sessions: Mutex<Sessions>,
     /// Tokens that were missing when a session was asked for.
     deficit: Summary,
-    /// Sessions turned away.
-    pub sessions_refused: Counter,
     /// Requests answered with ThrottledOp.
     pub throttled_ops: Counter,
     /// Requests that were taken although nobody waited for them.
@@ -66,7 +64,6 @@ impl Throttle {
                 dice: seed | 1,
             }),
             deficit: Summary::default(),
-            sessions_refused: Counter::default(),
             throttled_ops: Counter::default(),
             stale_requests: Counter::default(),
             stale_dropped: Counter::default(),
@@ -138,9 +135,6 @@ impl Admission for Throttle {
         *dice ^= *dice << 17;
         let admitted = throttle.admit(newcomer, now_ms, (*dice % 1_000_000) as u32);
         self.deficit.observe(throttle.deficit().into());
-        if !admitted {
-            self.sessions_refused.add(1);
-        }
         admitted
     }
 }
