@@ -126,12 +126,12 @@ def test_known_keys_without_effect_are_named_in_the_log(tmp_path):
     cfg = tmp_path / "zoo.cfg"
     cfg.write_text(
         f"# a comment\n\ndataDir={tmp_path}/data\nclientPortAddress=127.0.0.1\nclientPort=0\n"
-        "autopurge.snapRetainCount=5\ninitLimit=10\nsyncLimit=5\nadmin.enableServer=false\n"
+        "autopurge.snapRetainCount=5\ninitLimit=10\nsyncLimit=5\nnio.numWorkerThreads=4\nadmin.enableServer=false\n"
     )
     with Output(tmp_path, "--config", str(cfg)) as server:
         with Conn(server.port()) as c:
             assert c.exists("/")
-        for key in ("autopurge.snapRetainCount", "admin.enableServer"):
+        for key in ("autopurge.snapRetainCount", "nio.numWorkerThreads"):
             assert key in server.text()
 
 
