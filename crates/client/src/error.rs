@@ -57,7 +57,7 @@ pub enum Error {
         address: String,
     },
     /// No server could be had in time.
-    #[error("not connected within {after:?}: {reason}")]
+    #[error("not connected{}: {reason}", within(*.after))]
     NotConnected {
         /// How long.
         after: Duration,
@@ -130,6 +130,14 @@ impl From<DecodeError> for Error {
 impl From<std::io::Error> for Error {
     fn from(source: std::io::Error) -> Self {
         Error::Io(Arc::new(source))
+    }
+}
+
+/// A wait that was none is not worth a word.
+fn within(after: Duration) -> String {
+    match after.is_zero() {
+        true => String::new(),
+        false => format!(" within {after:?}"),
     }
 }
 

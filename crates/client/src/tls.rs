@@ -238,7 +238,9 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
             | AlertDescription::CertificateUnknown
             | AlertDescription::CertificateExpired
             | AlertDescription::AccessDenied,
-        ) => format!("{failure}: the server does not take the client certificate"),
+        ) => format!(
+            "{failure}: the server does not take the client certificate, or wants one and was shown none"
+        ),
         Failure::InvalidMessage(_) => "what answers is no TLS: this port may not speak it".to_owned(),
         _ => failure.to_string(),
     }
