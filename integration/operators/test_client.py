@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import socket
 import ssl
@@ -123,15 +124,24 @@ def test_insecure_takes_every_server(server, authority):
     assert quenda("status", *words).returncode == 0
 
 
-def shell(server, *words):
+def shell(server, *words, **options):
     address = server if isinstance(server, str) else server.hosts
-    return quenda("shell", "--server", address, "-q", *words)
+    return quenda("shell", "--server", address, "-q", *words, **options)
 
 
 def test_the_shell_over_tls_is_who_its_certificate_names(server, files):
     answer = shell(server.secure, *files, "whoami")
     assert answer.returncode == 0, answer.stderr
     assert "x509: CN=operator" in answer.stdout
+
+
+def test_the_shell_takes_what_scripts_give_javas_client(server, authority):
+    flags = ["-Xmx64m", "-Dzookeeper.client.secure=true", f"-Dzookeeper.ssl.keyStore.location={authority.issue('script')}",
+             "-Dzookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty",
+             f"-Dzookeeper.ssl.trustStore.location={authority.certificate}"]
+    answer = shell(server.secure, "--zkcli", "whoami", env={**os.environ, "CLIENT_JVMFLAGS": " ".join(flags)})
+    assert answer.returncode == 0, answer.stderr
+    assert "x509: CN=script" in answer.stdout
 
 
 def test_identities_are_proved_before_the_first_request(server, tmp_path):
@@ -174,6 +184,12 @@ def test_logins_by_sasl(demanding, server, tmp_path):
     answer = shell(demanding, "--jaas", jaas, "whoami")
     assert answer.returncode == 0, answer.stderr
     assert "sasl: bob" in answer.stdout
+
+    flags = f"-Xmx64m -Djava.security.auth.login.config={jaas}"
+    answer = shell(demanding, "--zkcli", "whoami", env={**os.environ, "CLIENT_JVMFLAGS": flags})
+    assert "sasl: bob" in answer.stdout, answer.stderr
+    answer = shell(demanding, "--jaas", tmp_path / "password", "whoami")
+    assert answer.returncode != 0 and "password" in answer.stderr
 
     def refusal(server, *words):
         answer = shell(server, *words, "ls", "/")
