@@ -133,10 +133,11 @@ impl Top {
         answers: &[(String, Result<LoadReport, String>)],
         out: &mut Output,
     ) -> Result<usize, CommandError> {
+        let fits = self.rows.is_none() && out.is_terminal();
         let screen = Screen::new(
             answers.len(),
             self.rows.unwrap_or(ROWS),
-            self.rows.is_none() && out.is_terminal(),
+            fits.then(|| out.width()),
         );
         let mut failures = 0;
         for (server, answer) in answers {

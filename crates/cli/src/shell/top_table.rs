@@ -2,7 +2,7 @@
 
 use quenda_server::load::{Hot, Load, LoadReport};
 
-use super::output::{terminal_height, terminal_width};
+use super::output::terminal_height;
 use super::{Paint, words};
 
 /// Lines of a report that are no rows of tables.
@@ -51,19 +51,19 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Room for each of some reports; `fit` makes rows so few that the terminal holds them.
-    pub fn new(reports: usize, rows: usize, fit: bool) -> Screen {
-        let lines = terminal_height() / reports.max(1);
-        let fitting = (lines.saturating_sub(FRAME) / TABLES).max(2);
-        match fit {
-            true => Screen {
-                rows: rows.min(fitting),
-                width: terminal_width(),
-            },
-            false => Screen {
+    /// Room for each of some reports; on a terminal of so many columns the rows become so few that they all fit.
+    pub fn new(reports: usize, rows: usize, terminal: Option<usize>) -> Screen {
+        let Some(width) = terminal else {
+            return Screen {
                 rows,
                 width: usize::MAX,
-            },
+            };
+        };
+        let lines = terminal_height() / reports.max(1);
+        let fitting = (lines.saturating_sub(FRAME) / TABLES).max(2);
+        Screen {
+            rows: rows.min(fitting),
+            width,
         }
     }
 
