@@ -7,6 +7,7 @@ use quenda_server::load::LoadReport;
 use serde_json::{Value, json};
 
 use super::options::{Flag, flag, valued};
+use super::output::terminal_width;
 use super::top_table::{self, Key, Screen};
 use super::{AtPath, CommandError, Output, Session, options, usage, words};
 
@@ -137,7 +138,7 @@ impl Top {
         let screen = Screen::new(
             answers.len(),
             self.rows.unwrap_or(ROWS),
-            fits.then(|| out.width()),
+            fits.then(terminal_width),
         );
         let mut failures = 0;
         for (server, answer) in answers {
