@@ -34,6 +34,16 @@ def admin_class_path():
     return os.pathsep.join(str(jar) for jar in sorted(folder.glob("*.jar")))
 
 
+def prometheus_class_path():
+    """The metrics provider for Prometheus, downloaded first if the cache lacks it. It needs the AdminServer's too."""
+    script = pathlib.Path(__file__).with_name("install-prometheus")
+    done = subprocess.run([str(script)], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise ServerError(f"{script} failed with status {done.returncode}")
+    folder = pathlib.Path(done.stdout.strip().splitlines()[-1])
+    return os.pathsep.join(str(jar) for jar in sorted(folder.glob("*.jar")))
+
+
 def debian_class_path():
     """The class path of Debian's `zookeeper` package (3.8.0 with security patches)."""
     share = pathlib.Path("/usr/share/java")
@@ -58,8 +68,11 @@ class GenuineZooKeeper(ServerProcess):
         self.heap = heap
         self.jvm_opts = list(jvm_opts)
         self.class_path = debian_class_path() if version == "debian" else class_path(version)
-        if self.extra_cfg.get("admin.enableServer") == "true":
+        has_metrics = "prometheus" in self.extra_cfg.get("metricsProvider.className", "")
+        if self.extra_cfg.get("admin.enableServer") == "true" or has_metrics:
             self.class_path += os.pathsep + admin_class_path()
+        if has_metrics:
+            self.class_path += os.pathsep + prometheus_class_path()
 
     def command(self):
         props = [f"-D{key}={value}" for key, value in self.jvm_props.items()]

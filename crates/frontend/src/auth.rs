@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 use crate::connection::{CloseReason, Connection};
 use crate::sasl::{SaslRefusal, Step};
 use crate::settings::Settings;
-use crate::world::World;
+use crate::world::{NamedEnsemble, World};
 
 /// The identity that every connection has.
 pub fn address_identity(peer: IpAddr) -> Identity {
@@ -75,15 +75,21 @@ impl Connection {
     }
 
     /// Served as soon as it is read, beside the requests that wait.
-    pub(crate) fn take_auth(&mut self, xid: i32, body: &[u8]) {
+    pub(crate) fn take_auth(&mut self, xid: i32, body: &[u8], world: &World<'_>) {
         let Ok(packet) = AuthPacket::decode(&mut Reader::new(body)) else {
             self.close(CloseReason::AuthPacket);
             return;
         };
         let scheme = packet.scheme.as_deref();
-        if scheme == Some(ENSEMBLE) && self.is_other_ensemble(packet.auth) {
-            self.close(CloseReason::OtherEnsemble);
-            return;
+        if scheme == Some(ENSEMBLE)
+            && let Some(names) = &self.settings.ensemble_names
+        {
+            let named = names.meant(packet.auth.unwrap_or_default());
+            world.meter.ensemble_named(named);
+            if named == NamedEnsemble::Other {
+                self.close(CloseReason::OtherEnsemble);
+                return;
+            }
         }
         let accepted = match self.prove(scheme, packet.auth) {
             Some(proved) => self.add_identities(proved),
@@ -111,11 +117,6 @@ impl Connection {
             ENSEMBLE if self.settings.ensemble_names.is_some() => Some(Vec::new()),
             _ => None,
         }
-    }
-
-    fn is_other_ensemble(&self, said: Option<&[u8]>) -> bool {
-        let names = self.settings.ensemble_names.as_ref();
-        names.is_some_and(|names| !names.include(said.unwrap_or_default()))
     }
 
     /// False when that would be more than the bounds allow.

@@ -2,6 +2,8 @@
 //!
 //! A client that was led to the wrong ensemble, by an old list of servers say, learns it before it does harm there.
 
+use crate::world::NamedEnsemble;
+
 /// Names of this ensemble.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnsembleNames {
@@ -22,13 +24,18 @@ impl EnsembleNames {
         }
     }
 
-    /// Whether a client that says so means this ensemble. Who says nothing means any.
-    pub(crate) fn include(&self, said: &[u8]) -> bool {
+    /// Which ensemble a client means that says so. Who says nothing means any.
+    pub(crate) fn meant(&self, said: &[u8]) -> NamedEnsemble {
         match self {
-            EnsembleNames::Any => true,
-            EnsembleNames::OneOf(names) => {
-                said.is_empty() || names.iter().any(|name| name.as_bytes() == said)
+            EnsembleNames::OneOf(names) if !said.is_empty() => {
+                let is_own = names.iter().any(|name| name.as_bytes() == said);
+                if is_own {
+                    NamedEnsemble::Own
+                } else {
+                    NamedEnsemble::Other
+                }
             }
+            EnsembleNames::Any | EnsembleNames::OneOf(_) => NamedEnsemble::Any,
         }
     }
 }

@@ -48,5 +48,6 @@ pub use stats::Stats;
 pub use watch_kinds::WatchKinds;
 pub use watch_table::{WatchCounts, WatchTable};
 pub use world::{
-    ConnectionId, Growth, Meter, NoMeter, Proposals, ServiceMode, SyncMode, Watches, World,
+    ConnectionId, Growth, Meter, NamedEnsemble, NoMeter, Proposals, ServiceMode, SyncMode, Watches,
+    World,
 };

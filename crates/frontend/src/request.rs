@@ -104,7 +104,7 @@ impl Connection {
         let body = reader.rest();
         let op = Op::from_code(code).map(|op| (op, route(op)));
         match op {
-            Some((_, Route::Auth)) => return self.take_auth(xid, body),
+            Some((_, Route::Auth)) => return self.take_auth(xid, body, world),
             Some((_, Route::Sasl)) => return self.take_sasl(xid, body, world),
             Some((_, Route::Serve(..) | Route::Write | Route::Unknown)) | None => {}
         }

@@ -84,6 +84,19 @@ pub trait Meter {
     fn answered(&self, op: Op, latency_ms: u64, reply_bytes: usize);
     /// A client asks to open a session, or to resume one.
     fn session_asked(&self, resumes: bool);
+    /// A client says which ensemble it means.
+    fn ensemble_named(&self, ensemble: NamedEnsemble);
+}
+
+/// Which ensemble a client means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedEnsemble {
+    /// This one.
+    Own,
+    /// Another one: its connection is closed.
+    Other,
+    /// This one has no name, so that any will do.
+    Any,
 }
 
 /// Counts nothing.
@@ -94,6 +107,8 @@ impl Meter for NoMeter {
     fn answered(&self, _op: Op, _latency_ms: u64, _reply_bytes: usize) {}
 
     fn session_asked(&self, _resumes: bool) {}
+
+    fn ensemble_named(&self, _ensemble: NamedEnsemble) {}
 }
 
 /// The watches of a member, as one connection uses them.

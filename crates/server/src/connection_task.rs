@@ -196,6 +196,9 @@ impl<S: Transport> ConnectionTask<S> {
         match outcome {
             Ok(reason) => {
                 self.count_refused(&reason);
+                if reason == CloseReason::NotServing {
+                    self.shared.metrics.clients.not_served.add(1);
+                }
                 report_close(self.handle.peer, &reason);
             }
             Err(error) => {
@@ -375,8 +378,11 @@ impl<S: Transport> ConnectionTask<S> {
         }
         if !self.proposals.is_empty() {
             let Proposals {
-                commands, barriers, ..
+                commands,
+                count,
+                barriers,
             } = std::mem::take(&mut self.proposals);
+            self.shared.metrics.requests.proposed(count);
             self.shared
                 .inbox
                 .submit(era, &commands, self.handle.id.0, barriers);

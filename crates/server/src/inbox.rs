@@ -34,6 +34,8 @@ pub enum PeerNews {
 pub struct Arrivals {
     /// Encoded commands, in order of arrival, all of `era`.
     pub commands: BytesMut,
+    /// When the first of them came.
+    pub since: Option<Instant>,
     /// Connections that ask for a barrier, as often as they do, all in `era`.
     pub barriers: Vec<u64>,
     /// The era of the member in which `commands` and `barriers` were asked for.
@@ -95,6 +97,9 @@ impl Inbox {
                 arrivals.era = era;
             }
             if era == arrivals.era {
+                if !commands.is_empty() {
+                    arrivals.since.get_or_insert_with(Instant::now);
+                }
                 arrivals.commands.extend_from_slice(commands);
                 let asked = std::iter::repeat_n(connection, barriers);
                 arrivals.barriers.extend(asked);

@@ -169,7 +169,10 @@ impl Source for NodeSource<'_> {
         Process {
             open_files: open_files(),
             max_files: max_files(),
-            uptime_ms: self.shared.clock.now_ms(),
+            uptime_ms: {
+                let since_ms = self.shared.metrics.quorum.part_since_ms();
+                self.shared.clock.now_ms().saturating_sub(since_ms)
+            },
         }
     }
 

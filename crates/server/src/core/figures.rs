@@ -31,6 +31,8 @@ pub(super) struct Recollection {
     /// Since when another member leads with whom this one has to catch up.
     catching_up: Option<Instant>,
     transferring: bool,
+    /// Whether this member serves, and whether it leads.
+    part: (bool, bool),
     /// Last indices of what this member proposed, and when.
     proposed: VecDeque<(u64, Instant)>,
     /// Numbers of batches on their way to the disk, and when their newest entry was made.
@@ -86,11 +88,15 @@ impl Core {
             memory.found(leader, self.shared.member, serves, now, quorum);
         }
         memory.leader = leader;
+        let leads = leader == Some(self.shared.member);
+        if memory.part != (serves, leads) {
+            memory.part = (serves, leads);
+            quorum.takes_part(self.shared.clock.now_ms());
+        }
         if !serves {
             memory.unserved.get_or_insert(now);
             return;
         }
-        let leads = leader == Some(self.shared.member);
         if let Some(since) = memory.unserved.take()
             && !alone
         {

@@ -177,6 +177,9 @@ impl Core {
             self.hear(news, now_ms);
         }
         self.follow_probe();
+        if let Some(since) = arrivals.since {
+            self.shared.metrics.requests.taken(since.elapsed());
+        }
         if !arrivals.touched.is_empty() {
             self.member.touched(&arrivals.touched, now_ms);
         }

@@ -3,13 +3,14 @@
 
 use super::counter::Told;
 use super::page::{Figures, Page};
+use super::summary::Percentiles;
 
 /// What never happens here.
 pub(super) struct Absent;
 
 /// Watches of closed connections are removed at once; replies are not cached; a leader with a quorum that does not follow
 /// it steps down by raft's rules; an error that cannot be recovered from ends the process.
-const COUNTERS: [&str; 11] = [
+const COUNTERS: [&str; 9] = [
     "dead_watchers_queued",
     "dead_watchers_cleared",
     "response_packet_cache_hits",
@@ -18,9 +19,7 @@ const COUNTERS: [&str; 11] = [
     "response_packet_get_children_cache_misses",
     "quit_leading_due_to_disloyal_voter",
     "unrecoverable_error_count",
-    "ensemble_auth_success",
-    "ensemble_auth_fail",
-    "ensemble_auth_skip",
+    "add_dead_watcher_stall_time",
 ];
 
 impl Figures for Absent {
@@ -28,5 +27,6 @@ impl Figures for Absent {
         for name in COUNTERS {
             page.counter(name, &Told(0));
         }
+        page.percentiles("dead_watchers_cleaner_latency", &Percentiles::default());
     }
 }

@@ -32,7 +32,7 @@ impl Figures for Counters {
         }
         let took = own(
             "quenda_backup_last_seconds",
-            "How long the last one took; 0 before the first.",
+            "How long the last snapshot or restore in ZooKeeper's format took; 0 before the first.",
         );
         for (what, millis) in [
             ("snapshot", &self.last_snapshot_took_ms),
@@ -49,7 +49,7 @@ impl Figures for Counters {
             page.own_gauge(
                 own(
                     "quenda_backup_age_seconds",
-                    "Time since the last snapshot was made; absent before the first.",
+                    "Time since the last snapshot in ZooKeeper's format was made; absent before the first.",
                 ),
                 &[],
                 (wall_ms() - last) as f64 / 1000.0,

@@ -123,14 +123,17 @@ impl Figures for Checkpoints {
             &self.images_made,
         );
         page.own_histogram(
-            own("quenda_snapshot_make_seconds", "Time to make one."),
+            own(
+                "quenda_snapshot_make_seconds",
+                "Time to make a snapshot for a member that lags.",
+            ),
             &[],
             &self.image_seconds,
         );
         page.own_gauge(
             own(
                 "quenda_snapshot_bytes",
-                "Bytes of the newest one; 0 before the first.",
+                "Bytes of the newest such snapshot; 0 before the first.",
             ),
             &[],
             self.image_bytes.load(Relaxed) as f64,
@@ -139,7 +142,7 @@ impl Figures for Checkpoints {
             page.own_gauge(
                 own(
                     "quenda_snapshot_age_seconds",
-                    "Time since the newest one was made; absent before the first.",
+                    "Time since the newest such snapshot was made; absent before the first.",
                 ),
                 &[],
                 age,
@@ -156,7 +159,7 @@ impl Figures for Checkpoints {
         page.own_histogram(
             own(
                 "quenda_snapshot_install_seconds",
-                "Time to put one in place, its clients waiting.",
+                "Time to put a snapshot of another member in place; clients wait meanwhile.",
             ),
             &[],
             &self.install_seconds,

@@ -12,6 +12,8 @@ pub struct Clients {
     pub dropped: Counter,
     /// Connections without a session that were closed for their age.
     pub sessionless: Counter,
+    /// Connections closed as no client is served.
+    pub not_served: Counter,
     /// Sessions whose end by silence this member, as the leader, brought about.
     pub expired_here: Counter,
     /// Sessions resumed on other members while this one led.
@@ -30,6 +32,7 @@ impl Figures for Clients {
     fn tell(&self, page: &mut dyn Page) {
         page.counter("connection_rejected", &self.rejected);
         page.counter("connection_drop_count", &self.dropped);
+        page.counter("cnxn_closed_without_zk_server_running", &self.not_served);
         page.counter("revalidate_count", &self.moved_elsewhere);
         page.counter("sessionless_connections_expired", &self.sessionless);
         page.counter("stale_sessions_expired", &self.expired_here);

@@ -58,7 +58,7 @@ impl Figures for DiskFigures {
             ),
             (
                 "quenda_disk_size_bytes",
-                "Size of that file system.",
+                "Size of the file system of the store, of the fuller one if there are two.",
                 &self.total,
             ),
             (

@@ -121,7 +121,7 @@ impl Live<'_> {
             &[("buffer", "commands")],
             self.0.inbox.backlog() as f64,
         );
-        let bound = own("quenda_buffer_limit_bytes", "The bound of such a buffer.");
+        let bound = own("quenda_buffer_limit_bytes", "The bound of a buffer.");
         page.own_gauge(bound, &[("buffer", "output")], OUTPUT_TOTAL_MAX as f64);
         page.own_gauge(bound, &[("buffer", "commands")], INBOX_BYTES as f64);
         gauge(
@@ -256,7 +256,7 @@ fn tell_peers(page: &mut dyn Page, view: &EnsembleView) {
         page.own_gauge(
             own(
                 "quenda_peer_synced",
-                "1 if it also has, but for what is on its way, what this member has.",
+                "1 if that member was heard lately and has, but for what is on its way, what this one has.",
             ),
             &labels,
             flag(is_synced(peer)),
@@ -264,14 +264,17 @@ fn tell_peers(page: &mut dyn Page, view: &EnsembleView) {
         page.own_gauge(
             own(
                 "quenda_peer_lag_entries",
-                "Log entries that it has applied less than this member.",
+                "Log entries that that member has applied less than this one.",
             ),
             &labels,
             peer.lag as f64,
         );
         if let Some(heard_ms) = peer.heard_ms_ago {
             page.own_gauge(
-                own("quenda_peer_heard_seconds", "Time since it was heard."),
+                own(
+                    "quenda_peer_heard_seconds",
+                    "Time since that member was heard.",
+                ),
                 &labels,
                 heard_ms as f64 / 1000.0,
             );

@@ -95,6 +95,7 @@ impl Figures for LogFigures {
         // A name before 3.6, which collectors still ask for.
         page.counter("fsync_threshold_exceed_count", &self.slow);
         page.summary("fsynctime", &self.sync_ms);
+        page.summary("sync_process_time", &self.sync_ms);
         page.summary("sync_processor_queue_size", &self.waiting);
         page.summary("sync_processor_batch_size", &self.batch);
         page.percentiles("sync_processor_queue_time_ms", &self.waited_ms);

@@ -79,7 +79,11 @@ impl Figures for Named<'_> {
                 "Address space in use.",
                 kibibytes(&status, "VmSize:"),
             ),
-            ("process_threads", "Threads.", field(&status, "Threads:")),
+            (
+                "process_threads",
+                "Threads of the process.",
+                field(&status, "Threads:"),
+            ),
             (
                 "process_open_fds",
                 "Open file descriptors.",

@@ -1,6 +1,6 @@
 //! Agreement: elections, proposals and what becomes of them.
 
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::counter::Counter;
@@ -61,6 +61,8 @@ pub struct Quorum {
     leader_changes: Counter,
     transfers: Counter,
     lag: AtomicI64,
+    /// When this member took up its present part, by the server's clock in ms.
+    part_since_ms: AtomicU64,
 }
 
 impl Default for Quorum {
@@ -95,6 +97,7 @@ impl Default for Quorum {
             leader_changes: Counter::default(),
             transfers: Counter::default(),
             lag: AtomicI64::new(0),
+            part_since_ms: AtomicU64::new(0),
         }
     }
 }
@@ -129,6 +132,16 @@ impl Quorum {
         self.transactions.add(batch.transactions);
         self.lag
             .store(i64::try_from(batch.behind).unwrap_or(i64::MAX), Relaxed);
+    }
+
+    /// This member takes up another part: it begins to serve, or to lead.
+    pub fn takes_part(&self, now_ms: u64) {
+        self.part_since_ms.store(now_ms, Relaxed);
+    }
+
+    /// When it took up its present part, by the server's clock in ms.
+    pub fn part_since_ms(&self) -> u64 {
+        self.part_since_ms.load(Relaxed)
     }
 
     /// Another member leads now than did before.

@@ -2,13 +2,16 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use quenda_frontend::Meter;
+use std::time::Duration;
+
+use quenda_frontend::{Meter, NamedEnsemble};
 use quenda_proto::Op;
 use quenda_proto::op::OpKind;
 
-use super::counter::{BusyCounter, Counts};
+use super::counter::{BusyCounter, Counter, Counts};
 use super::page::{Figures, Page, own};
-use super::summary::Percentiles;
+use super::startup::millis;
+use super::summary::{Percentiles, Summary};
 
 /// Bytes of the length in front of a reply.
 const LENGTH_BYTES: usize = 4;
@@ -20,6 +23,12 @@ pub struct Requests {
     sessions: BusyCounter,
     /// To resume one.
     resumes: BusyCounter,
+    ensembles: [Counter; 3],
+    proposed: BusyCounter,
+    /// Of those, how many the core thread had taken at its last look.
+    taken: AtomicU64,
+    in_one_go: Summary,
+    waited_ms: Percentiles,
     reads: Percentiles,
     updates: Percentiles,
     by_op: Vec<BusyCounter>,
@@ -34,6 +43,11 @@ impl Default for Requests {
         Requests {
             sessions: BusyCounter::default(),
             resumes: BusyCounter::default(),
+            ensembles: Default::default(),
+            proposed: BusyCounter::default(),
+            taken: AtomicU64::new(0),
+            in_one_go: Summary::default(),
+            waited_ms: Percentiles::default(),
             reads: Percentiles::busy(),
             updates: Percentiles::busy(),
             by_op: Op::TABLE.iter().map(|_| BusyCounter::default()).collect(),
@@ -96,6 +110,19 @@ impl Requests {
         self.event_bytes.add(bytes as u64);
     }
 
+    /// Commands were handed to the core thread.
+    pub fn proposed(&self, commands: usize) {
+        self.proposed.add(commands as u64);
+    }
+
+    /// The core thread has taken what was there; the first of it had waited that long.
+    pub fn taken(&self, waited: Duration) {
+        let now = self.proposed.total();
+        let before = self.taken.swap(now, Relaxed);
+        self.in_one_go.observe(now.saturating_sub(before));
+        self.waited_ms.observe(millis(waited));
+    }
+
     /// Sizes of replies are forgotten, as by `srst`.
     pub fn reset_sizes(&self) {
         self.sizes.reset();
@@ -115,6 +142,10 @@ impl Meter for Requests {
         }
     }
 
+    fn ensemble_named(&self, ensemble: NamedEnsemble) {
+        self.ensembles[ensemble as usize].add(1);
+    }
+
     fn session_asked(&self, resumes: bool) {
         self.sessions.add(1);
         if resumes {
@@ -132,6 +163,13 @@ impl Figures for Requests {
         page.gauge("max_client_response_size", sizes.max.load(Relaxed));
         page.counter("connection_request_count", &self.sessions);
         page.counter("connection_revalidate_count", &self.resumes);
+        let [own_ensemble, other, any] = &self.ensembles;
+        page.counter("ensemble_auth_success", own_ensemble);
+        page.counter("ensemble_auth_fail", other);
+        page.counter("ensemble_auth_skip", any);
+        page.counter("prep_processor_request_queued", &self.proposed);
+        page.summary("prep_processor_queue_size", &self.in_one_go);
+        page.percentiles("prep_processor_queue_time_ms", &self.waited_ms);
         page.counter("bytes_received_count", &self.received_bytes);
         page.counter("response_bytes", &self.reply_bytes);
         page.counter("watch_bytes", &self.event_bytes);
