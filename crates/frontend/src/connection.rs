@@ -393,6 +393,11 @@ impl Connection {
         self.output = BytesMut::new();
     }
 
+    /// Why it is to be closed, if it is.
+    pub fn close_reason(&self) -> Option<&CloseReason> {
+        self.close.as_ref()
+    }
+
     /// Ends the connection for a reason from outside: the session expired or was resumed elsewhere, the
     /// member stops. Requests that wait are forgotten; a write in flight may still take effect.
     pub fn close(&mut self, reason: CloseReason) {

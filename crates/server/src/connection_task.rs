@@ -161,6 +161,10 @@ impl<S: Transport> ConnectionTask<S> {
     async fn greet(&mut self, deadline: Instant) -> io::Result<Option<CloseReason>> {
         loop {
             self.wait_until(deadline, true).await?;
+            let reason = self.handle.connection.lock().close_reason().cloned();
+            if reason.is_some() {
+                return Ok(reason);
+            }
             self.stream.try_flush()?;
             if !self.fill()? {
                 return Err(io::ErrorKind::UnexpectedEof.into());
