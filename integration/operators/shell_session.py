@@ -83,9 +83,13 @@ def steps(session):
 
 
 def without_order(events):
-    """What is removed together is told in the order of Java's hash codes, which are by chance."""
-    runs = itertools.groupby(events, key=lambda event: "WatchRemoved" in event)
-    return [event for removed, run in runs for event in (sorted(run) if removed else run)]
+    """What comes in the order of Java's hash codes is sorted: watches removed together, znodes deleted in one batch."""
+
+    def together(event):
+        return "WatchRemoved" if "WatchRemoved" in event else re.search(r"zxid: (.*)", event)[1]
+
+    runs = itertools.groupby(events, key=together)
+    return [event for _, run in runs for event in sorted(run)]
 
 
 class Normaliser:

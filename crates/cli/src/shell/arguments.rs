@@ -102,8 +102,9 @@ pub fn translated(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString
         rest.insert(0, program);
         return rest;
     }
+    let zkcli = rest.get(1).is_some_and(|word| word == "--zkcli");
     let mut line = vec![program, rest.remove(0)];
-    line.extend(shell_options(rest, false));
+    line.extend(shell_options(rest, zkcli));
     line
 }
 
@@ -204,6 +205,10 @@ mod tests {
                 "/opt/bin/zkCli.sh shell --zkcli --server a:1 --timeout 5 -- ls /",
             ),
             ("zkcli --json -server", "zkcli shell --zkcli --json"),
+            (
+                "quenda shell --zkcli -nonsense ls /",
+                "quenda shell --zkcli -- ls /",
+            ),
             (
                 "zkcli -waitforconnection",
                 "zkcli shell --zkcli --waitforconnection",
