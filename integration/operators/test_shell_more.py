@@ -286,7 +286,7 @@ def test_kazoos_semaphore_and_election(shell, client, waiting):
 
     over = threading.Event()
     waiting(first.Election("/vote", "president").run, over.wait)
-    soon(lambda: one_lock(shell, "/vote"))
+    soon(lambda: first.exists("/vote") and first.get_children("/vote"))
     assert [party["data"] for party in one_lock(shell, "/vote")["holders"]] == ["president"]
     over.set()
 
