@@ -49,10 +49,6 @@ digest_mismatches_count leader_unavailable_time unavailable_time
 """.split()
 
 
-THROTTLE = set("""throttled_ops stale_requests stale_requests_dropped stale_replies request_throttle_wait_count
-large_requests_rejected""".split())
-
-
 def documented_as_left_out():
     page = (MONITORING / "metrics.md").read_text()
     section = page.split("### Left out")[1].split("\n## ")[0]
@@ -179,7 +175,7 @@ def test_names_and_types_are_those_of_a_genuine_server(role, alone, three):
     sets = {name for name in missing if name.endswith("_per_namespace") or genuine[name] == ["summary"]}
     # Observers are fed by the leader here, which counts them.
     of_leader = {"synced_observers"} if role == "follower" else set()
-    assert missing - documented_as_left_out() - sets - of_leader - THROTTLE == set()
+    assert missing - documented_as_left_out() - sets - of_leader == set()
     assert {name for name in ours.keys() - genuine.keys() if not name.startswith(OWN)} <= documented_additions()
 
 
