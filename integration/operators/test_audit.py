@@ -145,6 +145,15 @@ def test_a_file_that_cannot_be_opened_stops_the_start_and_names_the_key(tmp_path
     assert "quenda.audit.file" in server.log_tail() and "Invalid config, exiting abnormally" in server.log_tail()
 
 
+def test_a_start_that_is_refused_is_told(tmp_path):
+    (tmp_path / "data").mkdir()
+    server = quenda(tmp_path, {"oraclePath": "/x"}, port=1)
+    server.spawn()
+    assert server.process.wait(30) == 2
+    (record,) = operations(tmp_path / "data" / NAME)
+    assert record == {"user": getpass.getuser(), "operation": "serverStart", "result": "failure"}
+
+
 def test_every_member_tells_of_ephemerals_and_a_restart_repeats_nothing(tmp_path):
     cfg = {"audit.enable": "true"}
     with Ensemble(tmp_path, cfg=cfg) as ensemble:

@@ -4,8 +4,10 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use quenda_server::config::{ConfigError, Environment, Level, Overrides, ServerConfig};
-use quenda_server::{ServeError, serve};
+use quenda_server::config::{
+    ConfigError, Environment, Level, Overrides, ServerConfig, audit_of_refused,
+};
+use quenda_server::{ServeError, record_refused_start, serve};
 use tracing::{error, info, warn};
 
 use crate::log_sink::LogSink;
@@ -152,6 +154,10 @@ fn load_and_serve(args: ServeArgs, log: &LogSink) -> End {
         }
         Err(error) => {
             error!("{error}");
+            let audit = audit_of_refused(args.config.as_deref(), &environment, &overrides);
+            if let Some(audit) = audit {
+                record_refused_start(&audit);
+            }
             End {
                 code: ConfigError::EXIT_CODE,
                 last_line: Some(ConfigError::LAST_LINE),

@@ -55,6 +55,7 @@ mod traffic;
 mod transport;
 mod watches;
 
+pub use audit::record_refused_start;
 /// Who the members are.
 pub use quenda_tree::ensemble;
 pub use run::{ServeError, check_files, serve};

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use quenda_node::Settled;
 use quenda_tree::SessionEffect;
+use tracing::warn;
 
 use crate::clock::wall_ms;
 use crate::config::AuditSettings;
@@ -23,6 +24,19 @@ use crate::four_letter::Environment;
 
 use record::Record;
 use writer::Writer;
+
+/// Writes that a server did not start. Nothing is made for it but the file: a wrong configuration may name any directory.
+pub fn record_refused_start(settings: &AuditSettings) {
+    match Audit::start(settings) {
+        Ok(audit) => {
+            audit.server_failed();
+            audit.stop();
+        }
+        Err(error) => {
+            warn!(%error, path = %settings.path.display(), "the audit log does not tell of this start");
+        }
+    }
+}
 
 /// The audit log of a server.
 #[derive(Debug)]

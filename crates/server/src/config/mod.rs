@@ -257,6 +257,19 @@ impl ServerConfig {
     }
 }
 
+/// The audit log that a configuration asks for which the server does not start with: that is told there too. `None` if it
+/// asks for none, or cannot be read so far.
+pub fn audit_of_refused(
+    file: Option<&Path>,
+    environment: &Environment,
+    overrides: &Overrides,
+) -> Option<AuditSettings> {
+    let mut settings = settings::Settings::default();
+    let mut remarks = Vec::new();
+    read_all(&mut settings, file, environment, overrides, &mut remarks).ok()?;
+    resolve::audit_alone(&settings, overrides, &mut remarks)
+}
+
 /// As [`ServerConfig::load`], with every line that was read in `settings` also if it fails, and with every refused key
 /// among the errors, of which there is at least one.
 fn load_into(

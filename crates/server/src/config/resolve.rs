@@ -9,7 +9,7 @@ use quenda_tree::identity::DigestAlgorithm;
 use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
-use super::{DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
+use super::{AuditSettings, DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
 use super::{admin, audit, backup, keys, load, members, metrics, sasl, storage, throttle, tls};
 
 /// Schemes that a client can prove an identity with.
@@ -154,6 +154,17 @@ pub(super) fn resolve(
         init_limit,
         sync_limit,
     })
+}
+
+/// The audit log of a configuration that may be wrong otherwise.
+pub(super) fn audit_alone(
+    settings: &Settings,
+    overrides: &Overrides,
+    remarks: &mut Vec<Remark>,
+) -> Option<AuditSettings> {
+    let mut reader = Reader { settings, remarks };
+    let data_dir = reader.directory("dataDir", overrides.data_dir.as_deref())?;
+    audit::resolve(&mut reader, &data_dir).ok()?
 }
 
 impl Reader<'_> {
