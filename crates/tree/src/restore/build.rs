@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::io::Read;
 
+use quenda_proto::path::validate;
+
 use crate::Tree;
 use crate::acl::{AclEntry, AclId};
 use crate::digest;
@@ -194,12 +196,9 @@ impl Content for Builder {
     }
 }
 
+/// What no client could create no client could reach and delete either.
 fn check_path(path: &str) -> Result<(), SnapshotError> {
-    let names = path.strip_prefix('/');
-    let is_path = path.is_empty()
-        || names.is_some_and(|names| names.split('/').all(|name| !name.is_empty()))
-            && !path.contains('\0');
-    match is_path {
+    match path.is_empty() || validate(path).is_ok() {
         true => Ok(()),
         false => Err(SnapshotError::Path(path.to_string())),
     }

@@ -467,13 +467,16 @@ impl Parts {
 #[test]
 fn what_makes_no_tree_is_refused_with_its_reason() {
     let ttl = 0xFF << 56;
-    let cases: [(&[_], &str); 12] = [
+    let cases: [(&[_], &str); 15] = [
         (&[("/a", None, 9, 0, 1)], "access control list 9"),
         (&[("/a/b", None, -1, 0, 1)], "no parent"),
         (&[("/a", None, -1, 0, 1), ("/a", None, -1, 0, 1)], "twice"),
         (&[("/a/", None, -1, 0, 1)], "path"),
         (&[("a", None, -1, 0, 1)], "path"),
         (&[("//a", None, -1, 0, 1)], "path"),
+        (&[("/..", None, -1, 0, 1)], "path"),
+        (&[("/a\u{1b}[31m", None, -1, 0, 1)], "path"),
+        (&[("/a\0", None, -1, 0, 1)], "path"),
         (&[("/a", None, -1, 0, -1)], "zxid"),
         (&[("/a", None, -1, 0, i64::MAX)], "zxid"),
         (&[("/a", None, -1, ttl | 1 << 40, 1)], "owner"),
