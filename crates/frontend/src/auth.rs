@@ -149,9 +149,12 @@ impl Connection {
             self.answer_sasl(xid, ErrorCode::Ok, None);
             return;
         };
-        match self.sasl.take(token, users) {
+        match self.sasl.take(token, users, &mut self.refused_user) {
             Ok(Step::Challenge(token)) => self.answer_sasl(xid, ErrorCode::Ok, Some(&token)),
-            Ok(Step::Accepted { token, user }) => self.accept_sasl(xid, &user, &token),
+            Ok(Step::Accepted { token, user }) => {
+                self.refused_user = None;
+                self.accept_sasl(xid, &user, &token);
+            }
             Err(refusal) => self.refuse_sasl(xid, refusal),
         }
     }

@@ -35,6 +35,8 @@ pub struct Connection {
     /// Only ever added to, so that a prefix of it is a snapshot.
     pub(crate) identities: Vec<Identity>,
     pub(crate) sasl: Exchange,
+    /// Whom a client said to be that could not prove it.
+    pub(crate) refused_user: Option<Box<str>>,
     pub(crate) session: i64,
     pub(crate) generation: u64,
     pub(crate) timeout_ms: i32,
@@ -192,6 +194,7 @@ impl Connection {
             phase: Phase::Fresh,
             identities: vec![auth::address_identity(peer)],
             sasl: Exchange::default(),
+            refused_user: None,
             session: 0,
             generation: 0,
             timeout_ms: 0,
@@ -525,6 +528,12 @@ impl Connection {
     /// Bytes came that cannot be taken yet: they prove life all the same. `now_ms` is monotonic.
     pub fn heard(&mut self, now_ms: u64) {
         self.last_touch_ms = now_ms;
+    }
+
+    /// The user, or the beginning of a long name, that a client whose authentication by SASL failed said to be. It may
+    /// hold anything: escape it.
+    pub fn refused_user(&self) -> Option<&str> {
+        self.refused_user.as_deref()
     }
 
     /// Who the client is, its address first.

@@ -71,9 +71,12 @@ impl Default for Throttling {
 pub(crate) struct Arrivals {
     /// Bytes that were taken since the begin of the connection.
     taken: u64,
-    /// Up to which byte something had come, and when; the oldest first.
-    marks: VecDeque<(u64, u64)>,
+    /// Apart, and none while nothing waits: most connections are never held back.
+    marks: Option<Box<Marks>>,
 }
+
+/// Up to which byte something had come, and when; the oldest first.
+type Marks = VecDeque<(u64, u64)>;
 
 /// Marks that are kept. Beyond them what came last counts as come later.
 const MARKS_MAX: usize = 64;
@@ -82,30 +85,34 @@ impl Arrivals {
     /// So many bytes wait now.
     pub fn wait(&mut self, bytes: usize, now_ms: u64) {
         let end = self.taken + bytes as u64;
-        let is_full = self.marks.len() >= MARKS_MAX;
-        match self.marks.back_mut() {
+        let marks = self.marks.get_or_insert_default();
+        let is_full = marks.len() >= MARKS_MAX;
+        match marks.back_mut() {
             Some((known, _)) if *known >= end => {}
             Some(last) if is_full => *last = (end, now_ms),
-            Some(_) | None => self.marks.push_back((end, now_ms)),
+            Some(_) | None => marks.push_back((end, now_ms)),
         }
     }
 
     /// A frame of this length is taken; how long it has waited since its last byte was seen.
     pub fn take(&mut self, bytes: usize, now_ms: u64) -> u64 {
         self.taken += bytes as u64;
-        while self.marks.front().is_some_and(|(end, _)| *end < self.taken) {
-            self.marks.pop_front();
+        let Some(marks) = &mut self.marks else {
+            return 0;
+        };
+        while marks.front().is_some_and(|(end, _)| *end < self.taken) {
+            marks.pop_front();
         }
-        let since = self.marks.front().map_or(now_ms, |(_, since)| *since);
-        if self.marks.back().is_some_and(|(end, _)| *end <= self.taken) {
-            self.marks = VecDeque::new();
+        let since = marks.front().map_or(now_ms, |(_, since)| *since);
+        if marks.back().is_none_or(|(end, _)| *end <= self.taken) {
+            self.marks = None;
         }
         now_ms.saturating_sub(since)
     }
 
     /// How long the oldest byte has waited.
     pub fn oldest_ms(&self, now_ms: u64) -> u64 {
-        let oldest = self.marks.front();
+        let oldest = self.marks.as_ref().and_then(|marks| marks.front());
         oldest.map_or(0, |(_, since)| now_ms.saturating_sub(*since))
     }
 }
@@ -134,6 +141,6 @@ mod tests {
         for bytes in 1..10_000 {
             arrivals.wait(bytes, bytes as u64);
         }
-        assert_eq!(arrivals.marks.len(), MARKS_MAX);
+        assert_eq!(arrivals.marks.map(|marks| marks.len()), Some(MARKS_MAX));
     }
 }

@@ -12,7 +12,7 @@ pub struct Limits {
     /// are answered. Default 1 000.
     pub pending_max: usize,
     /// Bytes of the frames of such requests. At the bound nothing more is read from the socket until
-    /// some are answered; one frame may exceed it. Default 4 MiB.
+    /// some are answered; one frame may exceed it. Default 1 MiB.
     pub pending_bytes_max: usize,
     /// Bytes of the replies to reads that wait behind a write in flight, estimated when they are read. At
     /// the bound nothing more is read from the socket until some are answered; one reply may exceed it.
@@ -40,7 +40,7 @@ impl Default for Limits {
         Limits {
             frame_max: MAX_FRAME_DEFAULT,
             pending_max: 1_000,
-            pending_bytes_max: 4 << 20,
+            pending_bytes_max: 1 << 20,
             pending_reply_bytes_max: 16 << 20,
             output_pause: 1 << 20,
             output_max: 64 << 20,

@@ -78,7 +78,7 @@ pub async fn serve(
 static CUT_OFF: Mutex<Calm> = Mutex::new(Calm::new());
 
 /// What has to be put right at the client is said aloud.
-fn report_close(peer: SocketAddr, reason: &CloseReason) {
+fn report_close(peer: SocketAddr, reason: &CloseReason, user: Option<&str>) {
     let is_fault = matches!(
         reason,
         CloseReason::Frame(_)
@@ -94,7 +94,10 @@ fn report_close(peer: SocketAddr, reason: &CloseReason) {
     if !is_fault {
         debug!(%peer, %reason, "connection closed");
     } else if let Some(count) = CUT_OFF.lock().turn(std::time::Instant::now()) {
-        info!(count, %peer, %reason, "clients cut off");
+        match user {
+            Some(user) => info!(count, %peer, %reason, ?user, "clients cut off"),
+            None => info!(count, %peer, %reason, "clients cut off"),
+        }
     }
 }
 
@@ -203,7 +206,8 @@ impl<S: Transport> ConnectionTask<S> {
                 if reason == CloseReason::NotServing {
                     self.shared.metrics.clients.not_served.add(1);
                 }
-                report_close(self.handle.peer, &reason);
+                let connection = self.handle.connection.lock();
+                report_close(self.handle.peer, &reason, connection.refused_user());
             }
             Err(error) => {
                 self.count_lost(&error);

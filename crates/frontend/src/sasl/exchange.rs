@@ -69,7 +69,14 @@ pub enum SaslRefusal {
 
 impl Exchange {
     /// Takes a token of the client. What an early one holds does not count: there is no fast re-authentication.
-    pub fn take(&mut self, token: &[u8], users: &dyn SaslUsers) -> Result<Step, SaslRefusal> {
+    ///
+    /// `meant` is set to the user that the client says it is, as soon as that is known.
+    pub fn take(
+        &mut self,
+        token: &[u8],
+        users: &dyn SaslUsers,
+        meant: &mut Option<Box<str>>,
+    ) -> Result<Step, SaslRefusal> {
         if token.len() > TOKEN_MAX {
             return Err(SaslRefusal::TooLong);
         }
@@ -80,10 +87,22 @@ impl Exchange {
                 *self = Exchange::Challenged(nonce.into());
                 Ok(Step::Challenge(challenge))
             }
-            Exchange::Challenged(nonce) => verify(&Directives::parse(token)?, &nonce, users),
+            Exchange::Challenged(nonce) => {
+                let answer = Directives::parse(token)?;
+                *meant = answer.username.as_deref().map(name_for_the_log);
+                verify(&answer, &nonce, users)
+            }
             Exchange::Over => Err(SaslRefusal::Over),
         }
     }
+}
+
+/// Longest piece of a user's name that is remembered for the log, in characters.
+const NAME_MAX: usize = 64;
+
+fn name_for_the_log(name: &[u8]) -> Box<str> {
+    let name = text_from_utf8(name);
+    name.chars().take(NAME_MAX).collect::<String>().into()
 }
 
 fn challenge(nonce: &str) -> Vec<u8> {

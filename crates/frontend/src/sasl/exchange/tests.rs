@@ -61,7 +61,7 @@ fn users(golden: &str) -> Users {
 
 fn challenged(users: &Users) -> (Exchange, Vec<u8>) {
     let mut exchange = Exchange::default();
-    match exchange.take(b"", users) {
+    match exchange.take(b"", users, &mut None) {
         Ok(Step::Challenge(token)) => (exchange, token),
         other => panic!("no challenge but {other:?}"),
     }
@@ -70,7 +70,7 @@ fn challenged(users: &Users) -> (Exchange, Vec<u8>) {
 /// In the words of the goldens.
 fn verdict(answer: &[u8], users: &Users) -> (&'static str, Vec<u8>, String) {
     let (mut exchange, _) = challenged(users);
-    match exchange.take(answer, users) {
+    match exchange.take(answer, users, &mut None) {
         Ok(Step::Accepted { token, user }) => ("accepted", token, user),
         Err(SaslRefusal::Broken) => ("broken", Vec::new(), String::new()),
         Err(_) => ("refused", Vec::new(), String::new()),
@@ -104,7 +104,7 @@ fn answers_are_judged_as_recorded() {
 #[test]
 fn an_initial_response_is_not_looked_at() {
     let users = users(GOLDEN);
-    let first = Exchange::default().take(b"username=\"bob\"", &users);
+    let first = Exchange::default().take(b"username=\"bob\"", &users, &mut None);
     assert!(matches!(first, Ok(Step::Challenge(_))), "{first:?}");
 }
 
@@ -113,8 +113,14 @@ fn a_long_token_leaves_the_exchange_where_it_was() {
     let users = users(GOLDEN);
     let mut exchange = Exchange::default();
     let long = vec![b','; TOKEN_MAX + 1];
-    assert_eq!(exchange.take(&long, &users), Err(SaslRefusal::TooLong));
-    assert!(matches!(exchange.take(b"", &users), Ok(Step::Challenge(_))));
+    assert_eq!(
+        exchange.take(&long, &users, &mut None),
+        Err(SaslRefusal::TooLong)
+    );
+    assert!(matches!(
+        exchange.take(b"", &users, &mut None),
+        Ok(Step::Challenge(_))
+    ));
 }
 
 #[test]
@@ -123,9 +129,12 @@ fn there_is_one_exchange_whatever_its_outcome() {
     for word in ["accepted", "refused"] {
         let columns = lines(GOLDEN, word).next().expect("a line");
         let (mut exchange, _) = challenged(&users);
-        let _ = exchange.take(&bytes(columns[2]), &users);
+        let _ = exchange.take(&bytes(columns[2]), &users, &mut None);
         for token in [bytes(""), bytes(columns[2])] {
-            assert_eq!(exchange.take(&token, &users), Err(SaslRefusal::Over));
+            assert_eq!(
+                exchange.take(&token, &users, &mut None),
+                Err(SaslRefusal::Over)
+            );
         }
     }
 }
@@ -134,7 +143,7 @@ fn there_is_one_exchange_whatever_its_outcome() {
 fn the_log_can_tell_who_was_refused_for_what() {
     let mut users = users(GOLDEN);
     let right = lines(GOLDEN, "accepted").next().expect("a line")[2];
-    let take = |users: &Users| challenged(users).0.take(&bytes(right), users);
+    let take = |users: &Users| challenged(users).0.take(&bytes(right), users, &mut None);
     users.passwords.insert("bob".to_owned(), "other".to_owned());
     assert_eq!(take(&users), Err(SaslRefusal::WrongPassword));
     users.passwords.remove("bob");
@@ -161,5 +170,24 @@ fn no_answer_breaks_the_server() {
         }
         let (_, token, user) = verdict(&answer, &users);
         assert!(token.is_empty() || user == "bob", "{answer:?}");
+    }
+}
+
+#[test]
+fn who_fails_is_remembered_with_a_bounded_name() {
+    let users = users(GOLDEN);
+    for (name, expected) in [
+        ("bob", "bob".to_owned()),
+        (&*"ä".repeat(500), "ä".repeat(64)),
+    ] {
+        let mut meant = None;
+        let mut exchange = Exchange::default();
+        exchange.take(b"", &users, &mut meant).expect("a challenge");
+        assert_eq!(meant, None);
+        let answer = format!("username=\"{name}\"");
+        exchange
+            .take(answer.as_bytes(), &users, &mut meant)
+            .expect_err("an incomplete answer");
+        assert_eq!(meant.as_deref(), Some(&*expected));
     }
 }
