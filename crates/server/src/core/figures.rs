@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use quenda_consensus::{EntryKind, LogBatch, LogEntry};
+use quenda_consensus::{EntryKind, LogBatch, LogEntry, Role};
 use quenda_node::{Effects, Service};
 use quenda_tree::SessionEffect;
 use quenda_tree::command::Batch;
@@ -137,7 +137,7 @@ impl Core {
         let entries = batch.entries.len() as u64;
         let memory = &mut self.recollection;
         let made_ms = made_ms(last);
-        if self.member.is_serving_leader() {
+        if self.member.status().role == Role::Leader {
             metrics.quorum.proposals.add(entries);
             let now = Instant::now();
             if memory.proposed.len() < REMEMBERED {
@@ -179,7 +179,7 @@ impl Core {
         };
         let quorum = &self.shared.metrics.quorum;
         let entries = committed.len() as u64;
-        if self.member.is_serving_leader() {
+        if self.member.status().role == Role::Leader {
             quorum.commits.add(entries);
             let proposed = &mut self.recollection.proposed;
             while let Some((_, at)) = pop_through(proposed, last.index) {
