@@ -113,7 +113,9 @@ class Lines:
 def write(seed, file):
     lines = Lines(seed)
     mode = lines.pick("editor", "plain")
-    file.write_text(f"mode {mode}\n" + "".join(f"| {lines.line()}\n" for _ in range(LINES)))
+    # The exit code is that of the last line; Quenda's own after `redo`.
+    made = [*(lines.line() for _ in range(LINES)), "get /a"]
+    file.write_text(f"mode {mode}\n" + "".join(f"| {line}\n" for line in made))
 
 
 def compare(seed, command):

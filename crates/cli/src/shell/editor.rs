@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use super::output::SharedStreams;
 use super::prompt::Prompt;
 use super::shell::{Next, Shell};
-use super::{CommandError, Session, path, usage};
+use super::{CommandError, Session, path, tokens, usage};
 
 /// Lines kept from session to session.
 const HISTORY_LINES: usize = 1000;
@@ -119,8 +119,7 @@ fn editor() -> rustyline::Result<LineEditor> {
 }
 
 fn keep(editor: &mut LineEditor, file: Option<&PathBuf>, line: &str) {
-    let command = line.split_whitespace().next();
-    if command.is_none_or(|command| SECRET.contains(&command)) {
+    if !may_be_kept(line) {
         return;
     }
     let added = editor.add_history_entry(line);
@@ -128,6 +127,14 @@ fn keep(editor: &mut LineEditor, file: Option<&PathBuf>, line: &str) {
         // A history that cannot be kept is no reason to refuse the command.
         drop(editor.append_history(file));
     }
+}
+
+/// Whether the line holds a command, and no secrets. The command's word may stand in quotes.
+fn may_be_kept(line: &str) -> bool {
+    let words = tokens::split(line);
+    words
+        .first()
+        .is_some_and(|command| !SECRET.contains(&command.as_str()))
 }
 
 /// QUENDA_SHELL_HISTORY, or a file where the system keeps such; an empty name keeps none.
@@ -314,6 +321,20 @@ mod tests {
         ];
         for (typed, expected) in cases {
             assert_eq!(last_word(typed), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn lines_with_secrets_are_not_kept() {
+        assert!(may_be_kept("get /addauth"));
+        for line in [
+            "addauth digest u:p",
+            "  \"addauth\" digest u:p",
+            "'addauth'digest u:p",
+            "\"addauth digest u:p",
+            " ",
+        ] {
+            assert!(!may_be_kept(line), "{line}");
         }
     }
 

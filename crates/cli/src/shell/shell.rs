@@ -209,22 +209,29 @@ impl Shell {
         Ok(line.clone())
     }
 
-    /// Runs one command, shows why it failed, and keeps its exit code. Ctrl-C ends it.
+    /// Runs one command, or with `redo` an earlier one, shows why it failed, and keeps its exit code. Ctrl-C ends it.
     pub async fn execute(&mut self, words: &[String]) -> Next {
-        let earlier;
-        let words = match words {
-            [command, number, ..] if command == "redo" => match self.redo(number) {
-                Ok(found) => {
-                    earlier = found;
-                    &earlier
-                }
-                Err(error) => {
-                    self.fail(&error);
-                    return Next::More;
-                }
-            },
-            words => words,
+        let number = match words {
+            [command, number, ..] if command == "redo" => number,
+            words => return self.perform(words).await,
         };
+        match self.redo(number) {
+            Ok(earlier) => {
+                let next = self.perform(&earlier).await;
+                if self.manner.zkcli {
+                    // Whatever came of it.
+                    self.code = 0;
+                }
+                next
+            }
+            Err(error) => {
+                self.fail(&error);
+                Next::More
+            }
+        }
+    }
+
+    async fn perform(&mut self, words: &[String]) -> Next {
         if words.first().map(String::as_str) == Some("quit")
             || (!self.manner.zkcli && words.first().map(String::as_str) == Some("exit"))
         {
