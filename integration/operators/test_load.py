@@ -462,3 +462,19 @@ def test_a_small_client_is_served_beside_a_flood(watched, kind):
     print(f"{kind}: the slowest of 40 pairs took {slowest * 1000:.0f} ms")
     assert slowest < 5.0
     small.sock.close()
+
+
+def test_soft_quotas_are_told_in_zookeepers_words(watched):
+    conn = Conn(watched.port)
+    conn.create("/soft", b"")
+    conn.create("/zookeeper/quota/soft", b"")
+    conn.create("/zookeeper/quota/soft/zookeeper_limits", b"count=3,bytes=-1=;byteHardLimit=-1;countHardLimit=-1")
+    conn.create("/zookeeper/quota/soft/zookeeper_stats", b"count=0,bytes=0")
+    for number in range(6):
+        conn.create(f"/soft/{number}", b"")  # never refused
+    wanted = "Quota exceeded: /soft [current count=4, softCountLimit=3]"
+    wait_for(lambda: wanted in watched.log_path.read_text("utf-8", "replace"), "the warning")
+    assert watched.log_path.read_text("utf-8", "replace").count("Quota exceeded: /soft") == 1
+    data, _ = conn.get("/zookeeper/quota/soft/zookeeper_stats")
+    assert data == b"count=7,bytes=0"
+    conn.sock.close()

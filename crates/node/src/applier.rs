@@ -5,7 +5,7 @@ use quenda_consensus::{EntryKind, LogEntry, MembershipError, conf_context};
 use quenda_frontend::ConnectionId;
 use quenda_proto::ErrorCode;
 use quenda_tree::command::{Batch, Command, CommandError, Stamp};
-use quenda_tree::{Applied, Changes, SessionEffect, Tree};
+use quenda_tree::{Applied, Changes, QuotaExcess, SessionEffect, Tree};
 
 /// The member's client connections, as apply reaches them. The tree is locked for writing meanwhile, so
 /// what is put into an output queue here precedes every later read.
@@ -21,6 +21,8 @@ pub trait Connections {
     fn settled(&mut self, settled: &Settled<'_>, own: bool) {
         let _ = (settled, own);
     }
+    /// A write of a client of this member was not refused, but the totals of a quota are above its limit.
+    fn quota_exceeded(&mut self, _: &QuotaExcess) {}
     /// A session has ended; its connection, if it still has one here, is to be closed.
     /// `expired`: by its timeout, not by the client.
     fn session_closed(&mut self, session: i64, expired: bool);
@@ -188,6 +190,9 @@ impl Applier {
             effects.own.push(origin.connection);
             if let Some(path) = self.changes.over_quota() {
                 connections.over_quota(path);
+            }
+            if let Some(excess) = self.changes.quota_excess() {
+                connections.quota_exceeded(excess);
             }
             let connection = ConnectionId(origin.connection);
             connections.complete(tree, connection, &applied, &self.reply);

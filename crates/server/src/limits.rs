@@ -306,3 +306,6 @@ pub const WATCHED_PATHS_A_TURN: usize = 16_384;
 
 /// Rows of each table on the load that Prometheus is shown: each is a time series.
 pub const LOAD_SERIES_MAX: usize = 10;
+
+/// How often it is said of one quota that it is exceeded.
+pub const QUOTA_REPORT: Duration = Duration::from_secs(60);

@@ -45,6 +45,22 @@ pub struct Changes {
     paths: String,
     items: Vec<Item>,
     over_quota: Option<Box<str>>,
+    quota_excess: Option<QuotaExcess>,
+}
+
+/// A quota that the totals of its subtree are above, although the write was not refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaExcess {
+    /// The path that the quota is for.
+    pub path: Box<str>,
+    /// Bytes, not znodes.
+    pub bytes: bool,
+    /// The limit is a hard one, which is not enforced.
+    pub hard: bool,
+    /// The total.
+    pub current: i64,
+    /// The limit.
+    pub limit: i64,
 }
 
 impl Changes {
@@ -79,11 +95,21 @@ impl Changes {
         self.over_quota.as_deref()
     }
 
+    /// A quota that the write went over without being refused.
+    pub fn quota_excess(&self) -> Option<&QuotaExcess> {
+        self.quota_excess.as_ref()
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.paths.clear();
         self.items.clear();
         self.over_quota = None;
+        self.quota_excess = None;
+    }
+
+    pub(crate) fn goes_over_quota(&mut self, excess: QuotaExcess) {
+        self.quota_excess = Some(excess);
     }
 
     pub(crate) fn refused_by_quota(&mut self, path: &str) {
@@ -105,6 +131,7 @@ impl Changes {
 
     /// Forgets all but the first `len` changes. A write that was refused stays refused.
     pub(crate) fn truncate(&mut self, len: usize) {
+        self.quota_excess = None;
         if let Some(item) = self.items.get(len) {
             self.paths.truncate(item.start);
             self.items.truncate(len);

@@ -30,7 +30,7 @@ mod zxid;
 
 pub use acl::{AclEntry, AclId};
 pub use apply::{Applied, SessionEffect};
-pub use changes::{Change, ChangeKind, Changes};
+pub use changes::{Change, ChangeKind, Changes, QuotaExcess};
 pub use checkpoint::{CheckpointSink, Table};
 pub use identity::Identity;
 pub use load::{LoadError, Loader};

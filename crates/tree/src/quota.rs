@@ -7,6 +7,7 @@ use quenda_proto::ErrorCode;
 
 use crate::Tree;
 use crate::apply::Transaction;
+use crate::changes::QuotaExcess;
 use crate::limits::QUOTA_TEXT_MAX;
 use crate::node::NodeId;
 use crate::tree::QUOTA;
@@ -97,9 +98,42 @@ impl Tree {
         };
         text.count = Some(text.count.unwrap_or(-1).saturating_add(count));
         text.bytes = Some(text.bytes.unwrap_or(-1).saturating_add(bytes));
+        if let Some(excess) = self.excess(&quota, &text, count, bytes) {
+            tx.changes.goes_over_quota(excess);
+        }
         let stats_path = format!("{QUOTA_PATH}{}/{STATS}", quota.prefix);
         let text = text.to_string();
         self.replace_silently(tx, stats, &stats_path, text.as_bytes());
+    }
+
+    /// The limit that a growing total is above, the hard one if there is one.
+    fn excess(
+        &self,
+        quota: &ActiveQuota<'_>,
+        totals: &QuotaText<'_>,
+        count: i64,
+        bytes: i64,
+    ) -> Option<QuotaExcess> {
+        let limits = QuotaText::parse(self.nodes.get(quota.limits).bytes())?;
+        let above = |by: i64, total: Option<i64>, soft: Option<i64>, hard: Option<i64>| {
+            let hard = hard.filter(|limit| *limit > -1);
+            let limit = hard.or(soft.filter(|limit| *limit > -1))?;
+            let current = total?;
+            (by > 0 && current > limit).then_some((hard.is_some(), current, limit))
+        };
+        let of_count = above(count, totals.count, limits.count, limits.count_hard);
+        let of_bytes = above(bytes, totals.bytes, limits.bytes, limits.bytes_hard);
+        let (in_bytes, (hard, current, limit)) = match (of_count, of_bytes) {
+            (Some(excess), _) => (false, excess),
+            (None, excess) => (true, excess?),
+        };
+        Some(QuotaExcess {
+            path: quota.prefix.into(),
+            bytes: in_bytes,
+            hard,
+            current,
+            limit,
+        })
     }
 
     /// A new `zookeeper_stats` is overwritten at once with the totals of its subtree.

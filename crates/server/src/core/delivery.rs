@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quenda_frontend::{CloseReason, ConnectionId};
 use quenda_node::{Connections, Settled};
-use quenda_tree::{Applied, Changes, SessionEffect, Tree};
+use quenda_tree::{Applied, Changes, QuotaExcess, SessionEffect, Tree};
 use tracing::{info, warn};
 
 use crate::clock::Moment;
@@ -102,6 +102,10 @@ impl Connections for Delivery<'_> {
 
     fn over_quota(&mut self, path: &str) {
         self.shared.quota_refusals.note(path);
+    }
+
+    fn quota_exceeded(&mut self, excess: &QuotaExcess) {
+        self.shared.load.quota_exceeded(excess);
     }
 
     fn settled(&mut self, settled: &Settled<'_>, own: bool) {

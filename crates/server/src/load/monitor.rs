@@ -1,6 +1,6 @@
 //! Takes the notes of connections, and keeps what is told of them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use quenda_frontend::{Named, Observation, Observed, Part, Sampling};
 use quenda_proto::Op;
 use quenda_proto::op::OpKind;
+use quenda_tree::QuotaExcess;
 use tracing::warn;
 
 use super::figures::Namespaces;
@@ -18,7 +19,7 @@ use super::report::{Counts, LoadReport, MisuseKind};
 use super::window::{Minute, Requester, Window};
 use crate::calm::Calm;
 use crate::config::LoadSettings;
-use crate::limits::{LOAD_EXACT_PER_SECOND, LOAD_TURNS_MAX, QUOTA_NAMESPACES_MAX};
+use crate::limits::{LOAD_EXACT_PER_SECOND, LOAD_TURNS_MAX, QUOTA_NAMESPACES_MAX, QUOTA_REPORT};
 use crate::quota_refusals::namespace;
 
 /// The load of one member.
@@ -35,6 +36,8 @@ pub struct LoadMonitor {
     turns: Mutex<VecDeque<u64>>,
     slow_said: Mutex<Calm>,
     herd_said: Mutex<Calm>,
+    /// When it was said of which quota that it is exceeded.
+    quotas_said: Mutex<HashMap<Box<str>, Instant>>,
     /// The last report with the time it was made.
     pub(super) report: Mutex<Option<(u64, Arc<LoadReport>)>>,
 }
@@ -59,6 +62,7 @@ impl LoadMonitor {
             turns: Mutex::default(),
             slow_said: Mutex::new(Calm::new()),
             herd_said: Mutex::new(Calm::new()),
+            quotas_said: Mutex::default(),
             report: Mutex::default(),
         }
     }
@@ -220,6 +224,30 @@ impl LoadMonitor {
             watchers,
             at_ms: now_ms,
         });
+    }
+
+    /// A write has gone over a limit that does not refuse it: a line a minute for each quota.
+    pub fn quota_exceeded(&self, excess: &QuotaExcess) {
+        let now = Instant::now();
+        let mut said = self.quotas_said.lock();
+        let is_due = |last: &Instant| now.duration_since(*last) >= QUOTA_REPORT;
+        if said.get(&excess.path).is_some_and(|last| !is_due(last)) {
+            return;
+        }
+        if said.len() >= QUOTA_NAMESPACES_MAX {
+            said.retain(|_, last| !is_due(last));
+        }
+        if said.len() < QUOTA_NAMESPACES_MAX {
+            said.insert(excess.path.clone(), now);
+            let (what, limit) = match excess.bytes {
+                true => ("bytes", "ByteLimit"),
+                false => ("count", "CountLimit"),
+            };
+            let kind = if excess.hard { "hard" } else { "soft" };
+            let path = excess.path.escape_debug();
+            let (current, bound) = (excess.current, excess.limit);
+            warn!("Quota exceeded: {path} [current {what}={current}, {kind}{limit}={bound}]");
+        }
     }
 
     /// The core thread takes up what has come.
