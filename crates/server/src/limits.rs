@@ -309,3 +309,6 @@ pub const LOAD_SERIES_MAX: usize = 10;
 
 /// How often it is said of one quota that it is exceeded.
 pub const QUOTA_REPORT: Duration = Duration::from_secs(60);
+
+/// Bytes of a file with settings. A longer one is none: the start, or the check, ends with a message.
+pub const CONFIG_FILE_MAX: u64 = 1 << 20;

@@ -1,8 +1,8 @@
 //! Administration over HTTP: the keys `admin.*`, and what there is to see of the configuration there.
 
-use std::fs;
 use std::path::Path;
 
+use super::file;
 use super::keys::{self, Place};
 use super::remark::ConfigError;
 use super::resolve::Reader;
@@ -170,7 +170,7 @@ fn is_secret(key: &str) -> bool {
 /// # Errors
 /// It cannot be read.
 pub(super) fn initial_configuration(path: &Path) -> Result<String, ConfigError> {
-    let bytes = fs::read(path).map_err(|source| ConfigError::unreadable(path, source))?;
+    let bytes = file::read(path).map_err(|source| ConfigError::unreadable(path, source))?;
     // As the file is read: every byte is a character.
     let text: String = bytes.iter().copied().map(char::from).collect();
     Ok(without_secrets(&text))

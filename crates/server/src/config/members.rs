@@ -1,10 +1,10 @@
 //! Who the members are and which of them this one is: `server.N` lines, `myid` and what depends on them.
 
-use std::fs;
 use std::path::Path;
 
 use quenda_tree::ensemble::Server;
 
+use super::file;
 use super::remark::{ConfigError, Remark};
 use super::resolve::Reader;
 
@@ -197,8 +197,8 @@ fn checked(id: u64) -> Result<u64, ConfigError> {
 
 /// The id in a `myid` file, `None` if there is no file. Only the first line counts, and it must be a bare number.
 fn read_my_id(path: &Path) -> Result<Option<u64>, ConfigError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
+    let text = match file::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(ConfigError::unreadable(path, error)),
     };

@@ -9,6 +9,7 @@ mod backup;
 mod check;
 #[cfg(test)]
 mod ensemble_tests;
+mod file;
 mod given;
 pub mod keys;
 mod load;

@@ -1,9 +1,9 @@
 //! Keys and values from all places, before they get types.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
+use super::file;
 use super::given::{Given, Source, is_secret, likely_meant};
 use super::keys::{self, Key, Place, Policy};
 use super::properties::{self, Pair};
@@ -348,7 +348,7 @@ fn spelling(name: &str) -> &str {
 }
 
 fn read(path: &Path) -> Result<Vec<Pair>, ConfigError> {
-    let bytes = fs::read(path).map_err(|source| ConfigError::unreadable(path, source))?;
+    let bytes = file::read(path).map_err(|source| ConfigError::unreadable(path, source))?;
     properties::parse(&bytes).map_err(|source| ConfigError::Malformed {
         path: path.to_owned(),
         source,
