@@ -189,6 +189,16 @@ def test_what_the_program_says(tmp_path):
         assert take(single.admin, tmp_path / "other", "--auth", "digest:ann:secret").code == 0
 
 
+def test_a_member_without_a_quorum_gives_no_snapshot(three, tmp_path):
+    for number in (2, 3):
+        three[number].kill9()
+    eventually(lambda: not three[1].serving())
+    file = tmp_path / "snapshot"
+    refused = take(admin_of(three[1]), file)
+    assert refused.code == 1 and "not currently serving" in refused.err, refused
+    assert not file.exists()
+
+
 class Writer(threading.Thread):
     """Writes n to /a, then to /b, for ever; reconnects, and remembers what was acknowledged."""
 

@@ -37,7 +37,7 @@ pub enum RecoverError {
     #[error("this member belongs to no cluster: it has no data that could be saved")]
     Empty,
     /// Neither the stored configuration nor the file has a line for this member.
-    #[error("no server line for member {0}: give its configuration file, or --server")]
+    #[error("no server line for member {0}: give its configuration file with --config")]
     NoLine(u64),
     /// The new configuration was not taken.
     #[error("the configuration is not accepted: {0}")]

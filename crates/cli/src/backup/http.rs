@@ -140,17 +140,20 @@ impl Answer {
             401 | 403 => {
                 "; give an identity that has all permissions on the root (--auth digest:user:password)"
             }
-            429 => "; there is a least time between two of them (admin.rateLimiterIntervalInMS)",
             _ => "",
         };
-        anyhow!("{} ({reason}{advice})", self.status)
+        match self.status {
+            200 => anyhow!("{reason}"),
+            status => anyhow!("{status} ({reason}{advice})"),
+        }
     }
 }
 
 fn meaning(status: u16) -> &'static str {
     match status {
         404 => "no such path: see --command-url",
-        429 => "too soon after the last one",
+        200 => "the answer is no snapshot",
+        429 => "too soon after the last one (admin.rateLimiterIntervalInMS)",
         500 => "it failed; the server's log says why",
         503 => "it is turned off, or the member does not serve",
         _ => "refused",

@@ -33,10 +33,11 @@ pub(super) fn run(args: &SnapshotArgs) -> Result<ExitCode> {
         );
     }
     let mut answer = args.admin.endpoint()?.get("snapshot?streaming=true")?;
-    if answer.status != 200 {
-        return Err(answer.refusal());
-    }
-    let zxid = answer.header("last_zxid").unwrap_or("unknown").to_owned();
+    // A member that does not serve says so with status 200, as ZooKeeper does.
+    let zxid = match answer.header("last_zxid") {
+        Some(zxid) if answer.status == 200 => zxid.to_owned(),
+        _ => return Err(answer.refusal()),
+    };
     let total = answer
         .header("snapshot_size")
         .and_then(|text| text.parse().ok());

@@ -289,7 +289,7 @@ impl Settings {
                 continue;
             }
             match key.policy {
-                Policy::Honoured | Policy::Mapped => {}
+                Policy::Honoured | Policy::Mapped => remarks.extend(odd_switch(key, name, value)),
                 Policy::Accepted => remarks.push(Remark::info(without_effect(key, name))),
                 Policy::Warned => remarks.push(Remark::warn(without_effect(key, name))),
                 Policy::Refused => refusals.push(refusal(key, name, value)),
@@ -318,14 +318,39 @@ fn remark_repeated_members(pairs: &[Pair], remarks: &mut Vec<Remark>) {
 }
 
 fn unknown(name: &str) -> Remark {
+    let is_own = name.starts_with("quenda.");
+    let whose = if is_own {
+        "of Quenda"
+    } else {
+        "that ZooKeeper knows"
+    };
+    let text = format!("{name} is no key {whose}; it has no effect");
     match likely_meant(name) {
-        Some(meant) => Remark::warn(format!(
-            "{name} is no key that ZooKeeper knows; it has no effect. Did you mean {meant}?"
-        )),
-        None => Remark::info(format!(
-            "{name} is no key that ZooKeeper knows; it has no effect"
-        )),
+        Some(meant) => Remark::warn(format!("{text}. Did you mean {meant}?")),
+        // Whoever writes such a one counts on it.
+        None if is_own => Remark::warn(text),
+        None => Remark::info(text),
     }
+}
+
+/// A switch with another word than its two: one of them counts, as in ZooKeeper, and hardly the one that was meant.
+fn odd_switch(key: &Key, name: &str, value: &str) -> Option<Remark> {
+    let (on, off) = match key.default {
+        "true" | "false" => ("true", "false"),
+        "yes" | "no" => ("yes", "no"),
+        _ => return None,
+    };
+    let known = [on, off];
+    if known.iter().any(|word| value.eq_ignore_ascii_case(word)) {
+        return None;
+    }
+    let counts = match key.name {
+        "admin.enableServer" | "forceSync" => on,
+        _ => off,
+    };
+    Some(Remark::warn(format!(
+        "{name}={value} is neither {on} nor {off}: {counts} counts"
+    )))
 }
 
 fn without_effect(key: &Key, name: &str) -> String {

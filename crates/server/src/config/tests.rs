@@ -762,3 +762,24 @@ fn keys_without_effect_are_demanded_in_their_form() {
         assert_eq!(Case::with(text).refusal(), refusal);
     }
 }
+
+#[test]
+fn a_switch_with_another_word_is_told_with_what_counts() {
+    let warnings = |line: &str| {
+        let remarks = Case::with(line).remarks().into_iter();
+        let warned = remarks.filter(|remark| remark.level == Level::Warn);
+        warned.map(|remark| remark.text).collect::<Vec<_>>()
+    };
+    for (line, told) in [
+        ("audit.enable=yes", "false counts"),
+        ("admin.enableServer=no", "true counts"),
+        ("skipACL=true", "no counts"),
+        ("forceSync=false", "yes counts"),
+        ("quenda.noSuchKey=1", "no key of Quenda"),
+    ] {
+        let all = warnings(line);
+        let found = all.iter().any(|text| text.contains(told));
+        assert!(found, "{line}: {all:?}");
+    }
+    assert_eq!(warnings("readonlymode.enabled=TRUE\nskipACL=yes"), [""; 0]);
+}
