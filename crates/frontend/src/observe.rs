@@ -22,6 +22,10 @@ const NAMED_MAX: usize = 4;
 /// Bytes of a request's length and header.
 pub(crate) const HEADER_BYTES: usize = 12;
 
+/// Samples in a second, beyond the exact ones, behind which they are so many times rarer.
+const BUSY_SAMPLES: u32 = 128;
+const BUSY_FACTOR: u32 = 8;
+
 /// Samples at which it is time to take them.
 const DUE_SAMPLES: usize = 64;
 
@@ -233,6 +237,8 @@ pub(crate) struct Observer {
     exact_left: u32,
     /// When the second began that `exact_left` is for.
     second_ms: u64,
+    /// Samples in this second before they become rarer.
+    samples_left: u32,
     skip: u32,
     /// Xorshift; never 0.
     dice: u32,
@@ -247,6 +253,7 @@ impl Observer {
             sampling,
             exact_left: sampling.exact,
             second_ms: 0,
+            samples_left: BUSY_SAMPLES,
             skip: 0,
             dice: (seed as u32 ^ (seed >> 32) as u32).wrapping_mul(0x9e37_79b9) | 1,
         }
@@ -257,6 +264,7 @@ impl Observer {
         if now_ms.saturating_sub(self.second_ms) >= DUE_MS {
             self.second_ms = now_ms;
             self.exact_left = self.sampling.exact;
+            self.samples_left = BUSY_SAMPLES;
         }
         if self.exact_left > 0 {
             self.exact_left -= 1;
@@ -269,7 +277,11 @@ impl Observer {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 17;
         self.dice ^= self.dice << 5;
-        let every = self.sampling.every.max(1);
+        let every = match self.samples_left {
+            0 => self.sampling.every.max(1) * BUSY_FACTOR,
+            _ => self.sampling.every.max(1),
+        };
+        self.samples_left = self.samples_left.saturating_sub(1);
         // As often below as above the mean, so that no period in the client's requests is met again and again.
         self.skip = self.dice % (2 * every - 1);
         every

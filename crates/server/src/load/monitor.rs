@@ -122,7 +122,7 @@ impl LoadMonitor {
         self.count_namespaces(observed);
     }
 
-    /// As often as a sample stands for requests: the sums are true, their spread is that of the samples.
+    /// Each sample once: mean and extremes are those of the requests, sum and count those of the samples.
     fn count_namespaces(&self, observed: &Observed) {
         for sample in &observed.samples {
             let path = observed.path(sample);
@@ -136,9 +136,7 @@ impl LoadMonitor {
             if sample.part == Part::Whole
                 && let Some(summary) = set.get(namespace)
             {
-                for _ in 0..sample.weight {
-                    summary.observe(bytes.into());
-                }
+                summary.observe(bytes.into());
             }
         }
     }
