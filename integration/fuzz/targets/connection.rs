@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use quenda_frontend::{
-    Connection, ConnectionId, Growth, NONCE_BYTES, Password, Proposals, Received, SaslUsers, ServiceMode, SessionIds, Settings,
+    Connection, ConnectionId, Gates, Growth, NONCE_BYTES, NoMeter, Password, Proposals, Received, SaslUsers, ServiceMode, SessionIds, Settings,
     SyncMode, WatchKinds, WatchTable, Watches, World,
 };
 use quenda_tree::command::{Batch, Stamp, start_batch};
@@ -118,6 +118,8 @@ fn world<'a>(tree: &'a Tree, watches: &'a Table, ids: &'a SessionIds) -> World<'
         service: ServiceMode::Serving,
         growth: Growth::Allowed,
         sync: SyncMode::Marker,
+        gates: Gates::default(),
+        meter: &NoMeter,
         now_ms: 0,
         time_ms: 0,
     }
