@@ -7,12 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quenda_consensus::{
-    Config as RaftConfig, ConfigError as RaftConfigError, Consensus, Membership, Recovered,
-};
-use quenda_frontend::{CloseReason, Limits, MemberOutOfRange, SessionIds, Settings};
-use quenda_node::{EntryError, Founding, Member, PeerState, Setup};
-use quenda_storage::{OpenError, OpenOptions, RocksStore, Store, StoreError, load_tree};
+use quenda_consensus::{Config as RaftConfig, Consensus, Membership, Recovered};
+use quenda_frontend::{CloseReason, Limits, SessionIds, Settings};
+use quenda_node::{Founding, Member, PeerState, Setup};
+use quenda_storage::{OpenOptions, RocksStore, Store, load_tree};
 use quenda_tree::Tree;
 use quenda_tree::ensemble::{Ensemble, Server as EnsembleServer};
 use tokio::net::TcpListener;
@@ -25,136 +23,29 @@ use crate::admin;
 use crate::audit::Audit;
 use crate::checkpointer::Checkpointer;
 use crate::clock::wall_ms;
-use crate::config::{AuditSettings, ServerConfig, TlsSettings};
+use crate::config::{AuditSettings, ServerConfig};
 use crate::connection_task::Quarters;
-use crate::core::{Core, CoreError, Parts};
+use crate::core::{Core, Parts};
 use crate::founding::find_start;
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
-use crate::http::HttpListener;
 use crate::image_store::ImageStore;
-use crate::limits::{CLOSE_PATIENCE, QUORUM_BIND_PAUSE, STOP_PATIENCE};
-use crate::listener::{self, Acceptor, Listeners};
+use crate::limits::{CLOSE_PATIENCE, STOP_PATIENCE};
+use crate::listener::{Acceptor, Listeners};
 use crate::load::{self, LoadMonitor};
 use crate::log_writer::LogWriter;
 use crate::member_files::MemberFiles;
 use crate::metrics;
 use crate::neighbours::{InboxEvents, Neighbours};
 use crate::peers::{self, Facts, Identity, Peers, SystemResolver, servers_hash};
+use crate::ports::{open_admin_port, open_metrics_port, open_ports, open_quorum_port};
 use crate::registry::Door;
-use crate::sasl::{self, Accounts, SourceError};
+use crate::sasl::{self, Accounts};
+use crate::serve_error::ServeError;
 use crate::shared::Shared;
-use crate::tls::{self, Tls, TlsError};
+use crate::tls::{self, Tls};
 
 /// When this version was released, in seconds since 1970. `srvr` shows it: clients parse a date there.
 const RELEASED_S: i64 = 1_795_910_400;
-
-/// Why a server did not start, or had to stop.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The store could not be opened.
-    #[error(transparent)]
-    Store(#[from] OpenError),
-    /// The checkpoint could not be read.
-    #[error("the store cannot be read: {0}. Restore it from a backup, or empty the directory")]
-    Load(StoreError),
-    /// The client port could not be had.
-    #[error("cannot listen on {address}: {cause}{}", remedy(.cause))]
-    Listen {
-        /// What was asked for.
-        address: String,
-        /// Why not.
-        cause: io::Error,
-    },
-    /// The port for administration, which the configuration asks for, could not be had.
-    #[error("administration over HTTP cannot listen on {address}: {cause}{}", admin_remedy(.cause))]
-    Admin {
-        /// What was asked for.
-        address: String,
-        /// Why not.
-        cause: io::Error,
-    },
-    /// The port for the other members could not be had.
-    #[error("cannot listen on {address} for the other members: {cause}{}", remedy(.cause))]
-    ListenQuorum {
-        /// What was asked for.
-        address: String,
-        /// Why not.
-        cause: io::Error,
-    },
-    /// There is no TLS from the files that the configuration names.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The store is that of an ensemble's member, but the configuration names no members.
-    #[error(
-        "the store in {} belongs to an ensemble with {members} members, but the configuration has no server \
-         lines, so this member cannot reach the others. Give it the lines of its ensemble (server.N, \
-         --server); if the others are lost for good, see `quenda recover`", directory.display()
-    )]
-    Members {
-        /// The data directory.
-        directory: PathBuf,
-        /// How many members there are.
-        members: usize,
-    },
-    /// The member's number cannot be used.
-    #[error("myid: {0}")]
-    Member(#[from] MemberOutOfRange),
-    /// Raft does not take the configuration.
-    #[error(transparent)]
-    Raft(#[from] RaftConfigError),
-    /// A committed entry cannot be read.
-    #[error("{0}; the store is damaged or was written by a newer version")]
-    Entry(#[from] EntryError),
-    /// The store has lost what it had confirmed, while the server ran.
-    #[error(transparent)]
-    Lost(StoreError),
-    /// The disk did not answer while the server stopped. Its threads wait there still, so the process can
-    /// only be aborted.
-    #[error("the disk does not answer; the server ends without it. Nothing acknowledged is lost")]
-    Stuck,
-    /// The audit log cannot be opened.
-    #[error(
-        "the audit log {} cannot be opened: {cause}. Give it another place with quenda.audit.file, or set \
-         audit.enable=false", path.display()
-    )]
-    Audit {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        cause: io::Error,
-    },
-    /// The file of SASL users was usable when the configuration was read, and is not any more.
-    #[error("SASL users: {0}")]
-    Users(#[from] SourceError),
-    /// The system refused a thread, a signal handler or entropy.
-    #[error("the system refused a resource: {0}")]
-    System(#[from] io::Error),
-}
-
-impl From<CoreError> for ServeError {
-    fn from(error: CoreError) -> ServeError {
-        match error {
-            CoreError::Entry(error) => ServeError::Entry(error),
-            CoreError::Store(error) => ServeError::Lost(error),
-        }
-    }
-}
-
-/// What to do about a port that cannot be had.
-fn remedy(cause: &io::Error) -> &'static str {
-    match cause.kind() {
-        io::ErrorKind::AddrInUse => {
-            ". Another process listens there: stop it, or choose another port (clientPort, --client-port; secureClientPort, --secure-client-port; metricsProvider.httpPort; the quorum port is the first one in the own server line)"
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            ". It is no address of this machine (clientPortAddress, --client-address)"
-        }
-        io::ErrorKind::PermissionDenied => {
-            ". Ports below 1024 need privileges: choose a higher one"
-        }
-        _ => "",
-    }
-}
 
 /// Looks at the files that a configuration names, as a start would: certificates, keys and who is trusted. Nothing is
 /// opened, made or changed.
@@ -175,22 +66,6 @@ pub fn check_files(config: &ServerConfig) -> Result<(), ServeError> {
             cause: io::ErrorKind::NotFound.into(),
         }),
         _ => Ok(()),
-    }
-}
-
-/// What to do about a port for administration that cannot be had.
-fn admin_remedy(cause: &io::Error) -> &'static str {
-    match cause.kind() {
-        io::ErrorKind::AddrInUse => {
-            ". Another process listens there: stop it, choose another port (admin.serverPort), or do without (admin.enableServer=false)"
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            ". It is no address of this machine (admin.serverAddress)"
-        }
-        io::ErrorKind::PermissionDenied => {
-            ". Ports below 1024 need privileges: choose a higher one (admin.serverPort)"
-        }
-        _ => "",
     }
 }
 
@@ -234,100 +109,6 @@ pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
     doors.shutdown_background();
     runtime.shutdown_background();
     result
-}
-
-/// The port for Prometheus, if there is to be one.
-fn open_metrics_port(config: &ServerConfig) -> Result<Option<HttpListener>, ServeError> {
-    let Some(endpoint) = &config.metrics.endpoint else {
-        return Ok(None);
-    };
-    let opened = metrics::open(endpoint).map_err(|cause| ServeError::Listen {
-        address: format!("{}:{}", endpoint.address, endpoint.port),
-        cause,
-    })?;
-    Ok(Some(opened))
-}
-
-async fn open_ports(config: &ServerConfig) -> Result<Listeners, ServeError> {
-    let tls = config.tls.as_ref();
-    let secure = tls.and_then(|tls: &TlsSettings| Some((tls.address.as_deref(), tls.port?)));
-    let client = config.client_port;
-    let client = client.map(|port| (config.client_address.as_deref(), port));
-    if client.is_none() && secure.is_none() {
-        warn!("neither a client port nor another listener is configured: no client can connect");
-    }
-    Ok(Listeners {
-        client: open_port(config, client).await?,
-        secure: open_port(config, secure).await?,
-    })
-}
-
-/// Opens a port at an address, if there is one to open.
-async fn open_port(
-    config: &ServerConfig,
-    place: Option<(Option<&str>, u16)>,
-) -> Result<Option<TcpListener>, ServeError> {
-    let Some((address, port)) = place else {
-        return Ok(None);
-    };
-    let backlog = config.client_port_listen_backlog;
-    match listener::bind(address, port, backlog).await {
-        Ok(listener) => Ok(Some(listener)),
-        Err(cause) => Err(ServeError::Listen {
-            address: format!("{}:{port}", address.unwrap_or("*")),
-            cause,
-        }),
-    }
-}
-
-/// The port for the other members, if there are any.
-fn open_quorum_port(config: &ServerConfig) -> Result<Vec<QuorumListener>, ServeError> {
-    let mut listeners = Vec::new();
-    for (host, port) in &config.quorum_listen {
-        let opened = bind_quorum(&(host.clone(), *port), config.quorum_bind_attempts);
-        listeners.extend(opened.map_err(|cause| ServeError::ListenQuorum {
-            address: format!("{}:{port}", host.as_deref().unwrap_or("*")),
-            cause,
-        })?);
-    }
-    Ok(listeners)
-}
-
-/// The port for administration, if there is one. Whoever shares a machine with others that have one, and has not asked for
-/// it, goes on without.
-fn open_admin_port(config: &ServerConfig) -> Result<Option<HttpListener>, ServeError> {
-    let settings = &config.admin;
-    let Some(port) = settings.port else {
-        return Ok(None);
-    };
-    let cause = match HttpListener::bind(settings.address.as_deref(), port) {
-        Ok(listener) => return Ok(Some(listener)),
-        Err(cause) => cause,
-    };
-    let address = format!("{}:{port}", settings.address.as_deref().unwrap_or("*"));
-    if settings.demanded && config.ensemble.is_empty() {
-        return Err(ServeError::Admin { address, cause });
-    }
-    warn!(
-        "there is no administration over HTTP: cannot listen on {address}: {cause}{}",
-        admin_remedy(&cause)
-    );
-    Ok(None)
-}
-
-/// While another process has the port it is tried again: what runs there may be the server before this one.
-fn bind_quorum(place: &peers::Own, attempts: u32) -> io::Result<Vec<QuorumListener>> {
-    let mut left = attempts;
-    loop {
-        match peers::listen(std::slice::from_ref(place), &SystemResolver) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && left != 1 => {
-                warn!(%error, "another process has the quorum port: it is tried again");
-                left = left.saturating_sub(1);
-                std::thread::sleep(QUORUM_BIND_PAUSE);
-            }
-            other => return other,
-        }
-    }
 }
 
 /// The threads of a server that was started.

@@ -12,13 +12,14 @@ use quenda_proto::records::{GetDataRequest, GetDataResponse, SetDataRequest};
 use quenda_proto::{ErrorCode, Op};
 use quenda_storage::{
     Checkpoint, Fault, FaultyStore, ImageInfo, ImageReceiver, MemoryStore, Reopened, RowLook,
-    RowVisitor, Space,
+    RowVisitor, Space, StoreError,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
 use crate::config::{Environment as JavaEnvironment, Overrides};
+use crate::listener;
 
 mod backups;
 mod roaming;
