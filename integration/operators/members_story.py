@@ -1,6 +1,7 @@
 """A story of changing members, and the configuration files that it leaves on each member: for Quenda and for a genuine
 server alike."""
 
+import contextlib
 import re
 
 from integration.lib.zkwire import eventually
@@ -14,7 +15,9 @@ def files(member):
     found = {}
     for path in member.folder.iterdir():
         if path.name.startswith(BASE):
-            found[path.name] = path.read_text()
+            # A file that is just being written has another name in a moment.
+            with contextlib.suppress(FileNotFoundError):
+                found[path.name] = path.read_text()
     return found
 
 

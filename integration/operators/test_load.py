@@ -237,11 +237,12 @@ def test_slow_requests_are_logged_with_all_but_the_data(tmp_path_factory):
         while not top(started.port)["slow"]:
             attempts += 1
             assert attempts < 30
-            stop = threading.Timer(0.001 * (attempts % 7), os.kill, (started.pid, signal.SIGSTOP))
+            stop = threading.Timer(0.02 + 0.001 * (attempts % 7), os.kill, (started.pid, signal.SIGSTOP))
             go_on = threading.Timer(0.5, os.kill, (started.pid, signal.SIGCONT))
             stop.start()
             go_on.start()
-            conn.pipeline([(OP.SET_DATA, set_data("/slow", b"secret"))] * 200, window=200)
+            # Enough that some of them are under way when it stops, whatever the moment.
+            conn.pipeline([(OP.SET_DATA, set_data("/slow", b"secret"))] * 10_000, window=200)
             stop.join()
             go_on.join()
         slow = top(started.port)["slow"][0]
