@@ -31,7 +31,7 @@ pub enum OpenError {
     #[error(
         "the directory {} holds data of Apache ZooKeeper (version-2), which this version does not read; \
          configure an empty directory (dataDir, dataLogDir), or move version-2 away to begin with an \
-         empty tree", directory.display()
+         empty tree. `quenda restore` then takes the newest version-2/snapshot.* file", directory.display()
     )]
     ZooKeeper {
         /// The directory with `version-2`.
@@ -53,7 +53,7 @@ pub enum OpenError {
     /// It belongs to another member.
     #[error(
         "the store in {} belongs to member {found}, and this is member {expected}; check the member's id \
-         and its data directory", directory.display()
+         and its data directory. A server that ran alone was member 1: with an empty directory it joins others", directory.display()
     )]
     WrongMember {
         /// The data directory.
