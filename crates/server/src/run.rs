@@ -60,12 +60,16 @@ pub fn check_files(config: &ServerConfig) -> Result<(), ServeError> {
     let Some(audit) = &config.audit else {
         return Ok(());
     };
-    match audit.path.parent() {
-        Some(parent) if parent != config.data_dir && !parent.is_dir() => Err(ServeError::Audit {
+    let parent = audit
+        .path
+        .parent()
+        .filter(|parent| *parent != config.data_dir);
+    match parent.map(std::fs::metadata) {
+        Some(Err(cause)) => Err(ServeError::Audit {
             path: audit.path.clone(),
-            cause: io::ErrorKind::NotFound.into(),
+            cause,
         }),
-        _ => Ok(()),
+        Some(Ok(_)) | None => Ok(()),
     }
 }
 
