@@ -80,6 +80,11 @@ impl Connections for Delivery<'_> {
 
     fn complete(&mut self, tree: &Tree, connection: ConnectionId, applied: &Applied, body: &[u8]) {
         let link = connection.0;
+        if let SessionEffect::Opened { session } = applied.session
+            && self.is_new
+        {
+            self.checks.sessions.begun(session);
+        }
         if let SessionEffect::Opened { session } | SessionEffect::Resumed { session, .. } =
             applied.session
         {

@@ -96,6 +96,11 @@ impl SessionChecks {
         })
     }
 
+    /// The log opens a session; a restore in the same entry may already end it.
+    pub fn begun(&mut self, session: i64) {
+        self.sessions.entry(session).or_default();
+    }
+
     /// The log gives a session this timeout, as of an entry.
     pub fn opened(&mut self, session: i64, timeout_ms: i32, generation: u64, entry: (u64, u64)) {
         let at = self.appended.get(&entry).map_or(0, |(at, _)| *at);
