@@ -44,6 +44,8 @@ pub struct Delivery<'a> {
     pub touched: Vec<String>,
     /// Sessions that the entry ends.
     pub closed: Vec<i64>,
+    /// Sessions that the entry opens for clients of this member.
+    pub opened: Vec<i64>,
     /// The observers.
     pub checks: &'a mut Checks,
 }
@@ -80,10 +82,8 @@ impl Connections for Delivery<'_> {
 
     fn complete(&mut self, tree: &Tree, connection: ConnectionId, applied: &Applied, body: &[u8]) {
         let link = connection.0;
-        if let SessionEffect::Opened { session } = applied.session
-            && self.is_new
-        {
-            self.checks.sessions.begun(session);
+        if let SessionEffect::Opened { session } = applied.session {
+            self.opened.push(session);
         }
         if let SessionEffect::Opened { session } | SessionEffect::Resumed { session, .. } =
             applied.session
@@ -140,6 +140,11 @@ impl Connections for Delivery<'_> {
             self.touched.clear();
             self.closed.clear();
             self.checks.restored(tree);
+        }
+        for session in self.opened.drain(..) {
+            if tree.session(session).is_none() {
+                self.checks.sessions.swept(session);
+            }
         }
         self.by_session.clear();
         for (link, served) in &mut *self.connections {

@@ -96,9 +96,9 @@ impl SessionChecks {
         })
     }
 
-    /// The log opens a session; a restore in the same entry may already end it.
-    pub fn begun(&mut self, session: i64) {
-        self.sessions.entry(session).or_default();
+    /// A restore has taken a session away in the entry that opened it: no state shows that it was there.
+    pub fn swept(&mut self, session: i64) {
+        self.sessions.entry(session).or_default().ended = true;
     }
 
     /// The log gives a session this timeout, as of an entry.

@@ -202,6 +202,7 @@ impl Host {
                 now,
                 touched: Vec::new(),
                 closed: Vec::new(),
+                opened: Vec::new(),
                 checks: &mut cx.checks,
             };
             let applied = process.applier.apply(
