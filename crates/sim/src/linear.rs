@@ -228,8 +228,10 @@ pub fn check(initial: State, operations: &[Operation]) -> Verdict {
             {
                 done.flip(operation);
                 if cache.insert((done.clone(), after)) {
-                    // One that changes nothing loses nothing by coming as early as it can.
-                    order.push((operation, state, after == state));
+                    // One that changes nothing loses nothing by coming as early as it can; but a restore may
+                    // change something later.
+                    let is_restore = matches!(operations[operation].action, Action::Become(_));
+                    order.push((operation, state, after == state && !is_restore));
                     state = after;
                     list.lift(operation);
                     known -= usize::from(is_known(operation));
@@ -318,6 +320,17 @@ mod tests {
             op(16, 17, Action::Create(5, Outcome::Done(0))),
             op(18, 19, Action::Create(6, Outcome::NodeExists)),
         ]));
+    }
+
+    #[test]
+    fn a_restore_may_come_where_it_changes_something() {
+        let restored = op(0, 9, Action::Become(None));
+        let made = op(1, 4, Action::Create(1, Outcome::Done(0)));
+        assert!(is_good(&[restored, made, op(10, 11, Action::Read(None))]));
+        let seen = op(10, 11, Action::Read(Some((1, 0))));
+        assert!(is_good(&[restored, made, seen]));
+        let late = op(5, 9, Action::Become(None));
+        assert!(!is_good(&[late, made, seen]));
     }
 
     #[test]
