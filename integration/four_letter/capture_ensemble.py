@@ -11,13 +11,12 @@ import pathlib
 import re
 import sys
 import tempfile
-import time
 
 from integration.four_letter import capture
 from integration.lib.ensemble import Ensemble
-from integration.lib.process import ServerError, four_letter_word
+from integration.lib.process import four_letter_word
 from integration.lib.target import IS_QUENDA
-from integration.lib.zkwire import Conn
+from integration.lib.zkwire import Conn, eventually
 
 CFG = {} if IS_QUENDA else capture.NETTY
 OBSERVER = 4
@@ -66,18 +65,10 @@ def placed(ensemble):
         second.create("/e2", b"", flags=capture.EPHEMERAL)
         names = {f"{first.session:x}": "100000000000001", f"{second.session:x}": "100000000000002"}
         for member in (follower, ensemble[OBSERVER]):
-            wait(lambda member=member: member.zxid() == leader.zxid())
+            eventually(lambda member=member: member.zxid() == leader.zxid(), seconds=60)
         for name, member in (("leader", leader), ("follower", follower), ("observer", ensemble[OBSERVER])):
             answers.update({f"{name}_{word}": ask(member, names, word) for word in PLACED_WORDS})
     return answers
-
-
-def wait(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise ServerError("the ensemble does not get into the state that is to be captured")
-        time.sleep(0.05)
 
 
 def left_alone(ensemble):
@@ -93,11 +84,11 @@ def capture_all(folder):
     with Ensemble(folder / "three", members=OBSERVER, observers=[OBSERVER], cfg=CFG) as ensemble:
         answers.update(placed(ensemble))
         member = left_alone(ensemble)
-        wait(lambda: "not currently serving" in four_letter_word(member.port, "srvr"))
+        eventually(lambda: "not currently serving" in four_letter_word(member.port, "srvr"), seconds=60)
         answers.update({f"alone_{word}": four_letter_word(member.port, word) for word in ALONE_WORDS})
     with Ensemble(folder / "two", members=2, cfg={**CFG, "readonlymode.enabled": "true"}) as ensemble:
         member = left_alone(ensemble)
-        wait(lambda: member.mode() == "read-only")
+        eventually(lambda: member.mode() == "read-only", seconds=60)
         answers.update({f"readonly_{word}": ask(member, {}, word) for word in READ_ONLY_WORDS})
     return answers
 

@@ -11,11 +11,10 @@ import json
 import pathlib
 import sys
 import tempfile
-import time
 
 from integration.lib.ensemble import Ensemble
-from integration.lib.process import ServerError, free_port
-from integration.lib.zkwire import Conn
+from integration.lib.process import free_port
+from integration.lib.zkwire import Conn, eventually
 from integration.operators.admin import COMMANDS, admin_cfg, command, described, pretty
 from integration.zookeeper.genuine import GenuineZooKeeper
 
@@ -49,14 +48,6 @@ def capture(port, without=()):
     return answers
 
 
-def wait(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise ServerError("the ensemble does not get into the state that is to be captured")
-        time.sleep(0.05)
-
-
 def is_up(port):
     with contextlib.suppress(OSError):
         return command(port, "ruok").status == 200
@@ -82,15 +73,15 @@ def capture_all(folder):
             first = conns.enter_context(Conn(leader.port))
             prepare(first)
             for member in (follower, ensemble[OBSERVER]):
-                wait(lambda member=member: member.zxid() == leader.zxid())
+                eventually(lambda member=member: member.zxid() == leader.zxid(), seconds=60)
                 other = conns.enter_context(Conn(member.port))
                 other.get("/a", watch=True)
             for state, member in members.items():
-                wait(lambda member=member: is_up(ports[member.number]))
+                eventually(lambda member=member: is_up(ports[member.number]), seconds=60)
                 answers[state] = capture(ports[member.number])
         for member in ensemble.followers():
             member.kill9()
-        wait(lambda: not_serving(ports[leader.number]))
+        eventually(lambda: not_serving(ports[leader.number]), seconds=60)
         answers["not_serving"] = capture(ports[leader.number], without=FAILING)
     return answers
 

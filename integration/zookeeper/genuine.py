@@ -14,34 +14,29 @@ DEFAULT_VERSION = "3.9.5"
 SUPER_DIGEST_PROPERTY = "zookeeper.DigestAuthenticationProvider.superDigest"
 
 
-def class_path(version=DEFAULT_VERSION):
-    """The class path of a release, downloaded first if the cache lacks it."""
-    script = pathlib.Path(__file__).with_name("install")
-    done = subprocess.run([str(script), version], stdout=subprocess.PIPE, text=True, check=False)
+def _jars(script, *arguments):
+    """The jars that a script beside this file downloads, unless the cache has them."""
+    command = [str(pathlib.Path(__file__).with_name(script)), *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise ServerError(f"{script} {version} failed with status {done.returncode}")
+        raise ServerError(f"{' '.join(command)} failed with status {done.returncode}")
     folder = pathlib.Path(done.stdout.strip().splitlines()[-1])
     return os.pathsep.join(str(jar) for jar in sorted(folder.glob("*.jar")))
+
+
+def class_path(version=DEFAULT_VERSION):
+    """The class path of a release."""
+    return _jars("install", version)
 
 
 def admin_class_path():
-    """What the AdminServer of the default version needs besides, downloaded first if the cache lacks it."""
-    script = pathlib.Path(__file__).with_name("install-admin")
-    done = subprocess.run([str(script)], stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        raise ServerError(f"{script} failed with status {done.returncode}")
-    folder = pathlib.Path(done.stdout.strip().splitlines()[-1])
-    return os.pathsep.join(str(jar) for jar in sorted(folder.glob("*.jar")))
+    """What the AdminServer of the default version needs besides."""
+    return _jars("install-admin")
 
 
 def prometheus_class_path():
-    """The metrics provider for Prometheus, downloaded first if the cache lacks it. It needs the AdminServer's too."""
-    script = pathlib.Path(__file__).with_name("install-prometheus")
-    done = subprocess.run([str(script)], stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        raise ServerError(f"{script} failed with status {done.returncode}")
-    folder = pathlib.Path(done.stdout.strip().splitlines()[-1])
-    return os.pathsep.join(str(jar) for jar in sorted(folder.glob("*.jar")))
+    """The metrics provider for Prometheus. It needs the AdminServer's too."""
+    return _jars("install-prometheus")
 
 
 def debian_class_path():

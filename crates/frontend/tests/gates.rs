@@ -42,15 +42,19 @@ fn reads_that_wait_for_nothing_are_served_above_the_bound() {
     assert_eq!(member.replies(client).len(), 10);
 }
 
-#[test]
-fn at_the_second_bound_nobody_goes_on_and_what_waited_too_long_is_answered_so() {
-    let mut member = Member::new(Settings {
+fn waits_at_most_500_ms() -> Settings {
+    Settings {
         throttling: Throttling {
             op_wait_ms: 500,
             ..Throttling::default()
         },
         ..Settings::default()
-    });
+    }
+}
+
+#[test]
+fn at_the_second_bound_nobody_goes_on_and_what_waited_too_long_is_answered_so() {
+    let mut member = Member::new(waits_at_most_500_ms());
     let client = member.client();
     member.gates.room = 0;
     let first = [create(1, "/a"), get(2, "/a", false)].concat();
@@ -83,13 +87,7 @@ fn at_the_second_bound_nobody_goes_on_and_what_waited_too_long_is_answered_so() 
 
 #[test]
 fn a_ping_that_waited_is_answered_all_the_same() {
-    let mut member = Member::new(Settings {
-        throttling: Throttling {
-            op_wait_ms: 500,
-            ..Throttling::default()
-        },
-        ..Settings::default()
-    });
+    let mut member = Member::new(waits_at_most_500_ms());
     let client = member.client();
     member.gates.room = 0;
     member.send(client, &[keep_alive(), close_session(1)].concat());

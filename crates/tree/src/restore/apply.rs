@@ -7,8 +7,9 @@ use super::{Pieces, Restored};
 use crate::Tree;
 use crate::apply::{Applied, SessionEffect};
 use crate::command::Stamp;
-use crate::node::{Node, flags};
+use crate::node::flags;
 use crate::session::NewestSessions;
+use crate::snapshot::PersistedStat;
 
 impl Tree {
     /// The last restore, if there was one.
@@ -98,7 +99,8 @@ impl Tree {
         self.acls.acquire(list);
         let before = self.alter(id, |node| std::mem::replace(&mut node.acl, list));
         self.acls.release(before);
-        self.replace_data(id, CONFIG, kept.data(), |node| copy_metadata(kept, node));
+        let stat = PersistedStat::of(kept);
+        self.replace_data(id, CONFIG, kept.data(), |node| stat.put(node));
     }
 
     /// The sessions of the snapshot begin a generation that no connection had before.
@@ -127,15 +129,4 @@ impl Tree {
         self.pieces = std::mem::take(&mut old.pieces);
         self.pieces.clear();
     }
-}
-
-fn copy_metadata(from: &Node, to: &mut Node) {
-    to.czxid = from.czxid;
-    to.mzxid = from.mzxid;
-    to.pzxid = from.pzxid;
-    to.ctime = from.ctime;
-    to.mtime = from.mtime;
-    to.version = from.version;
-    to.creates = from.creates;
-    to.aversion = from.aversion;
 }
