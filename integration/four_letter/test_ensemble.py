@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 from integration.four_letter import capture, capture_ensemble  # noqa: E402
 from integration.lib.process import four_letter_word  # noqa: E402
 from integration.lib.target import IS_QUENDA  # noqa: E402
+from integration.lib.zkwire import eventually  # noqa: E402
 
 GOLDENS = capture.DEFAULT_FOLDER / "ensemble"
 # Compared apart: in dump sessions share a set if they expire in the same second. Our own founding is a proposal already.
@@ -59,4 +60,4 @@ def test_qsta_is_answered_in_every_state(tmp_path):
         def served_by_nobody():
             return json.loads(four_letter_word(member.port, "qsta"))["service"] == "no-quorum"
 
-        capture_ensemble.wait(served_by_nobody)
+        eventually(served_by_nobody, seconds=60)
