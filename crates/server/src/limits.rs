@@ -110,6 +110,9 @@ pub const DISK_INTERVAL: Duration = Duration::from_millis(200);
 /// How long the log writer waits before it tries a failed store again.
 pub const STORE_RETRY: Duration = Duration::from_millis(500);
 
+/// Greatest `flushDelay`, ms. Below [`quenda_node::limits::STALL_MS`], after which the log counts as standing still.
+pub const FLUSH_DELAY_MAX_MS: i64 = 250;
+
 /// How long a question to the core thread may wait for its answer.
 pub const ASK_PATIENCE: Duration = Duration::from_millis(300);
 

@@ -4,38 +4,20 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
 use quenda_consensus::LogBatch;
 use quenda_storage::{Store, StoreError};
 use tracing::{debug, error, info, warn};
 
 use crate::calm::Calm;
 use crate::limits::STORE_RETRY;
+use crate::log_queue::LogQueue;
 use crate::metrics::Written;
 use crate::shared::Shared;
 
 /// The way to the log writer's thread.
 pub struct LogWriter {
-    queue: Arc<Queue>,
+    queue: Arc<LogQueue>,
     thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Default)]
-struct Queue {
-    state: Mutex<Waiting>,
-    wake: Condvar,
-}
-
-#[derive(Default)]
-struct Waiting {
-    batches: Vec<LogBatch>,
-    /// Number of the newest Ready among `batches`.
-    number: u64,
-    /// When the first of them came.
-    since: Option<Instant>,
-    /// Batches were taken and are not durable yet.
-    writing: bool,
-    stop: bool,
 }
 
 impl LogWriter {
@@ -44,7 +26,7 @@ impl LogWriter {
     /// # Errors
     /// The system gives no thread.
     pub fn start(store: Arc<dyn Store>, shared: Arc<Shared>) -> std::io::Result<LogWriter> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(LogQueue::new(shared.config.storage.gathering));
         let waiting = Arc::clone(&queue);
         let thread = crate::thread::spawn("quenda-log", move || run(&*store, &shared, &waiting))?;
         Ok(LogWriter {
@@ -55,29 +37,22 @@ impl LogWriter {
 
     /// Queues the entries of one Ready; its number is reported to the inbox once they are durable.
     pub fn write(&self, number: u64, batch: LogBatch) {
-        let mut state = self.queue.state.lock();
-        let idle = state.batches.is_empty();
-        if idle {
-            state.since = Some(Instant::now());
-        }
-        state.batches.push(batch);
-        state.number = number;
-        drop(state);
-        if idle {
-            self.queue.wake.notify_one();
-        }
+        self.queue.put(number, batch);
     }
 
     /// Whether everything that was queued is durable.
     pub fn is_idle(&self) -> bool {
-        let state = self.queue.state.lock();
-        state.batches.is_empty() && !state.writing
+        self.queue.is_idle()
+    }
+
+    /// From now on nothing waits for more to share its sync.
+    pub fn hurry(&self) {
+        self.queue.hurry();
     }
 
     /// Ends the thread; what is queued is written first.
     pub fn stop(&mut self) {
-        self.queue.state.lock().stop = true;
-        self.queue.wake.notify_one();
+        self.queue.stop();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -86,26 +61,13 @@ impl LogWriter {
     }
 }
 
-fn run(store: &dyn Store, shared: &Shared, queue: &Queue) {
+fn run(store: &dyn Store, shared: &Shared, queue: &LogQueue) {
     let mut slow = Calm::new();
-    loop {
-        let mut state = queue.state.lock();
-        while state.batches.is_empty() {
-            if state.stop {
-                return;
-            }
-            queue.wake.wait(&mut state);
-        }
-        let batches = std::mem::take(&mut state.batches);
-        let waited = state.since.take().map(|since| since.elapsed());
-        let number = state.number;
-        state.writing = true;
-        drop(state);
+    while let Some(taken) = queue.take() {
         let started = Instant::now();
-        if !write(store, shared, queue, &batches) {
+        if !write(store, shared, queue, &taken.batches) {
             return;
         }
-        let waited = waited.unwrap_or_default();
         let took = started.elapsed();
         let is_slow = took > shared.config.storage.slow_sync;
         if is_slow && let Some(count) = slow.turn(Instant::now()) {
@@ -115,9 +77,9 @@ fn run(store: &dyn Store, shared: &Shared, queue: &Queue) {
                 "the log waited long for its disk; so did every write of a client"
             );
         }
-        count(shared, &batches, waited, took, is_slow);
-        queue.state.lock().writing = false;
-        shared.inbox.persisted(number);
+        count(shared, &taken.batches, taken.waited, took, is_slow);
+        queue.done();
+        shared.inbox.persisted(taken.number);
     }
 }
 
@@ -136,7 +98,7 @@ fn count(shared: &Shared, batches: &[LogBatch], waited: Duration, took: Duration
 /// Writes the batches, however often it takes. Nothing in them is acknowledged before, so a store that
 /// failed may be opened again and the batches written anew; false when there is no more to hope for: the
 /// server stops, or the store has broken a promise.
-fn write(store: &dyn Store, shared: &Shared, queue: &Queue, batches: &[LogBatch]) -> bool {
+fn write(store: &dyn Store, shared: &Shared, queue: &LogQueue, batches: &[LogBatch]) -> bool {
     let mut cause = String::new();
     loop {
         match store.append(batches) {
@@ -158,7 +120,7 @@ fn write(store: &dyn Store, shared: &Shared, queue: &Queue, batches: &[LogBatch]
                 debug!(%error, "the log still cannot be written");
             }
         }
-        if !wait_to_retry(queue) {
+        if !queue.wait_to_retry(STORE_RETRY) {
             return false;
         }
         match store.reopen() {
@@ -180,15 +142,6 @@ fn write(store: &dyn Store, shared: &Shared, queue: &Queue, batches: &[LogBatch]
 fn gist(error: &StoreError) -> String {
     let text = error.to_string();
     text.chars().filter(|c| !c.is_ascii_digit()).collect()
-}
-
-/// Waits [`STORE_RETRY`]; false when the server stops meanwhile.
-fn wait_to_retry(queue: &Queue) -> bool {
-    let mut state = queue.state.lock();
-    if !state.stop {
-        queue.wake.wait_for(&mut state, STORE_RETRY);
-    }
-    !state.stop
 }
 
 /// Whether no further attempt can help: what was promised is gone, or what is to be written contradicts it.

@@ -48,7 +48,7 @@ pub use metrics::{MetricsEndpoint, MetricsSettings};
 pub use remark::{ConfigError, Level, Remark};
 pub use sasl::SaslSettings;
 pub use settings::Environment;
-pub use storage::StorageSettings;
+pub use storage::{Gathering, StorageSettings};
 pub use throttle::ThrottleSettings;
 pub use tls::{ClientAuth, Password, Protocol, Secret, StoreFormat, StoreSettings, TlsSettings};
 

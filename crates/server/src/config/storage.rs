@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::remark::{ConfigError, Remark};
 use super::resolve::Reader;
+use crate::limits::FLUSH_DELAY_MAX_MS;
 
 /// ZooKeeper's marker of a member that may begin with nothing, for `db.autocreate=false`.
 const MARKER: &str = "initialize";
@@ -20,8 +21,34 @@ pub struct StorageSettings {
     pub may_found: bool,
     /// A write of the log with its sync that takes longer is counted and warned of. `fsync.warningthresholdms`.
     pub slow_sync: Duration,
+    /// What shares one sync of the log.
+    pub gathering: Gathering,
     /// Markers that go once the store is made: they stand for one time.
     pub markers: Vec<PathBuf>,
+}
+
+/// How writes gather for one sync of the log. By itself the log takes what waits as soon as it can: more shares a sync the
+/// longer it takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gathering {
+    /// A sync is put off until this long after the one before; zero to put off none. `flushDelay`.
+    pub delay: Duration,
+    /// But not when nothing has come for so long. `maxWriteQueuePollTime`.
+    pub idle: Duration,
+    /// Nor when so many transactions wait; more go into the next sync. `maxBatchSize`.
+    pub txns_max: Option<usize>,
+}
+
+impl Gathering {
+    /// Whether a sync may be put off.
+    pub fn delays(&self) -> bool {
+        !self.delay.is_zero()
+    }
+
+    /// Whether it has to be known how much waits, and since when.
+    pub fn counts(&self) -> bool {
+        self.delays() || self.txns_max.is_some()
+    }
 }
 
 /// Reads the settings, and looks for the marker.
@@ -57,7 +84,26 @@ pub(super) fn resolve(
             0,
             i64::from(i32::MAX),
         )?),
+        gathering: gathering(reader)?,
         may_found: reader.is_true("db.autocreate") || !markers.is_empty(),
         markers,
+    })
+}
+
+fn gathering(reader: &mut Reader<'_>) -> Result<Gathering, ConfigError> {
+    const IDLE: &str = "maxWriteQueuePollTime";
+    const TXNS: &str = "maxBatchSize";
+    let delay: u64 = reader.loose("flushDelay", 0, FLUSH_DELAY_MAX_MS)?;
+    let idle = match reader.settings.get(IDLE) {
+        Some(_) => reader.loose(IDLE, 0, i64::from(i32::MAX))?,
+        None => delay / 3,
+    };
+    // A bound that nobody asked for would only cost syncs; what waits is bounded by bytes.
+    let is_bounded = delay > 0 || reader.settings.get(TXNS).is_some();
+    let txns: usize = reader.loose(TXNS, 0, i64::from(i32::MAX))?;
+    Ok(Gathering {
+        delay: Duration::from_millis(delay),
+        idle: Duration::from_millis(idle),
+        txns_max: (is_bounded && txns > 0).then_some(txns),
     })
 }

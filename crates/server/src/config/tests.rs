@@ -85,6 +85,7 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
             force_sync: true,
             snap_count: None,
             slow_sync: Duration::from_millis(1000),
+            gathering: Gathering::default(),
             may_found: true,
             markers: Vec::new(),
         },
@@ -167,7 +168,8 @@ fn every_honoured_key_arrives() {
          enforce.auth.enabled=true\nenforce.auth.schemes=ip\nquenda.linearizableReads=true\n\
          audit.enable=true\nquenda.audit.file=DIR/audit.log\nquenda.audit.format=json\n\
          quenda.audit.maxFileSizeMb=3\nquenda.audit.maxFiles=4\n\
-         extendedTypesEnabled=false\nfsync.warningthresholdms=250\nforceSync=no\nsnapCount=1000\ndb.autocreate=false\nclientTcpKeepAlive=true\nelectionPortBindRetry=0\n",
+         extendedTypesEnabled=false\nfsync.warningthresholdms=250\nforceSync=no\nsnapCount=1000\ndb.autocreate=false\nclientTcpKeepAlive=true\nelectionPortBindRetry=0\n\
+         flushDelay=20\nmaxBatchSize=500\n",
     );
     let data_dir = config.folder.path().to_owned();
     let expected = ServerConfig {
@@ -178,6 +180,11 @@ fn every_honoured_key_arrives() {
             force_sync: false,
             snap_count: Some(1000),
             slow_sync: Duration::from_millis(250),
+            gathering: Gathering {
+                delay: Duration::from_millis(20),
+                idle: Duration::from_millis(6),
+                txns_max: Some(500),
+            },
             may_found: false,
             markers: Vec::new(),
         },

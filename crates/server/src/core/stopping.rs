@@ -19,6 +19,7 @@ impl Core {
     /// A leader hands its office over, so that nobody has to wait for an election.
     pub(super) fn begin_to_stop(&mut self) {
         let now = Instant::now();
+        self.log.hurry();
         let handing_over = self.member.transfer_leadership();
         if handing_over {
             info!("handing the leadership over");

@@ -269,6 +269,19 @@ impl<'a> Batch<'a> {
             rest: bytes,
         })
     }
+
+    /// How many commands are left, told by their lengths alone; those behind damage are not counted.
+    pub fn count_whole(&self) -> usize {
+        let mut rest = self.rest;
+        let mut count = 0;
+        while let Some((length, behind)) = rest.split_first_chunk::<4>()
+            && let Some(behind) = behind.get(u32::from_be_bytes(*length) as usize..)
+        {
+            rest = behind;
+            count += 1;
+        }
+        count
+    }
 }
 
 /// Cuts the first of several encoded commands off and decodes it: what [`Command::encode`] made, without
@@ -565,6 +578,19 @@ mod tests {
         assert_eq!(read, commands());
         assert_eq!(decode_first(&mut rest), None);
         assert!(!is_reconfig(&[]) && !is_reconfig(&[0, 0, 0, 1]));
+    }
+
+    #[test]
+    fn commands_are_counted_by_their_lengths() {
+        let mut out = BytesMut::new();
+        start_batch(0, &mut out);
+        let count = |bytes: &[u8]| Batch::open(bytes).expect("a header").count_whole();
+        assert_eq!(count(&out), 0);
+        for command in commands() {
+            command.encode(&mut out);
+        }
+        assert_eq!(count(&out), commands().len());
+        assert_eq!(count(&out[..out.len() - 1]), commands().len() - 1);
     }
 
     #[test]
