@@ -2,7 +2,7 @@
 # The words of ZooKeeper's zkServer.sh that make sense in a container: start-foreground, status, version.
 #
 #   zkServer.sh [--config DIR] start-foreground [FILE [FLAG…]]     FLAGs are those of `quenda serve`
-#   zkServer.sh [--config DIR] status [FILE]                       0 and its mode if the member serves, else 1
+#   zkServer.sh [--config DIR] status [FILE]                       0 and its mode if the member serves, or leads, else 1
 #   zkServer.sh version
 #
 # A FILE that is no path lies in the configuration directory; the default is zoo.cfg.
@@ -83,11 +83,17 @@ find_client_address() {
     case "$host" in "" | 0.0.0.0 | :: | \*) host=localhost ;; esac
 }
 
-# What the port without TLS says of the mode.
-plain_mode() {
+# The answer to a word on the port without TLS.
+word() {
     # shellcheck disable=SC2016 # expanded by the inner shell
-    timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf srvr >&3 && cat <&3' "$host" "$port" 2>/dev/null |
-        grep '^Mode: '
+    timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf "$2" >&3 && cat <&3' "$host" "$port" "$1" 2>/dev/null
+}
+
+# What the port without TLS says of the mode. A leader that leaves clients to the others (leaderServes=no) does not answer
+# srvr, and is well.
+plain_mode() {
+    word srvr | grep '^Mode: ' && return
+    case "$(word qsta)" in *'"service":"leads-only"'*) echo "Mode: leader" ;; esac
 }
 
 # The options by which a client here speaks TLS: those of CLIENT_JVMFLAGS, else the server's own certificate is shown to it.
@@ -124,7 +130,7 @@ secure_mode() {
             here && /"role":/ { split($0, part, "\""); role = part[4] }
             here && /"service":/ {
                 split($0, part, "\"")
-                if (part[4] == "serving") print "Mode: " role
+                if (part[4] == "serving" || part[4] == "leads-only") print "Mode: " role
                 if (part[4] == "read-only") print "Mode: read-only"
                 exit
             }'

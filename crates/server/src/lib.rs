@@ -48,6 +48,7 @@ mod run;
 mod sasl;
 mod secrets_file;
 mod serve_error;
+mod served;
 mod shared;
 pub mod status;
 pub mod stores;

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use quenda_frontend::ServiceMode;
 use quenda_node::PeerReport;
 use quenda_tree::Tree;
 use quenda_tree::ensemble::{ANY_HOST, Ensemble, Server};
 
 use crate::ensemble_view::{EnsembleView, Trouble};
+use crate::served::Served;
 use crate::shared::Shared;
 use crate::status::{
     ConfiguredServer, Disk, Log, MemberStatus, Membership, Peer, Role, Service, hex,
@@ -70,7 +70,7 @@ pub fn status(shared: &Shared) -> MemberStatus {
         member: shared.member,
         cluster: tree.cluster().map(hex),
         role: role(shared.member, ensemble.as_deref(), &view),
-        service: service(shared.service(), view.trouble),
+        service: service(shared.served(), view.trouble),
         term: view.term,
         leader: view.leader,
         zxid: hex(tree.last_zxid().cast_unsigned()),
@@ -108,13 +108,14 @@ pub fn status(shared: &Shared) -> MemberStatus {
     }
 }
 
-fn service(mode: ServiceMode, trouble: Option<Trouble>) -> Service {
-    match (trouble, mode) {
+fn service(served: Served, trouble: Option<Trouble>) -> Service {
+    match (trouble, served) {
         (Some(Trouble::Alarmed), _) => Service::Alarmed,
         (Some(Trouble::Removed), _) => Service::Removed,
-        (None, ServiceMode::Serving) => Service::Serving,
-        (None, ServiceMode::ReadOnly) => Service::ReadOnly,
-        (None, ServiceMode::NotServing) => Service::NoQuorum,
+        (None, Served::All) => Service::Serving,
+        (None, Served::Readers) => Service::ReadOnly,
+        (None, Served::Nobody) => Service::NoQuorum,
+        (None, Served::NobodyAsLeader) => Service::LeadsOnly,
     }
 }
 

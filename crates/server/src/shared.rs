@@ -28,6 +28,7 @@ use crate::proposals::Proposals;
 use crate::quota_refusals::QuotaRefusals;
 use crate::registry::Registry;
 use crate::sasl::Accounts;
+use crate::served::Served;
 use crate::tls::Tls;
 use crate::traffic::Traffic;
 use crate::watches::LockedWatches;
@@ -74,7 +75,7 @@ pub struct Shared {
     /// The audit log, if there is one.
     pub audit: Option<Audit>,
     /// Who is served.
-    service: watch::Sender<ServiceMode>,
+    served: watch::Sender<Served>,
     /// The member's era; changed only while the tree is locked for writing, so that whoever holds the
     /// tree may rely on it.
     era: AtomicU64,
@@ -143,7 +144,7 @@ impl Shared {
             output: OutputBudget::default(),
             words,
             tls,
-            service: watch::Sender::new(ServiceMode::NotServing),
+            served: watch::Sender::new(Served::Nobody),
             era: AtomicU64::new(0),
             with_barriers: AtomicBool::new(false),
             disk_full: AtomicBool::new(false),
@@ -290,24 +291,27 @@ impl Shared {
         *self.last_checkpoint.lock() = Some((zxid, wall_ms() / 1000));
     }
 
-    /// Who is served.
+    /// Who is served, as clients see it.
     pub fn service(&self) -> ServiceMode {
-        *self.service.borrow()
+        self.served().mode()
+    }
+
+    /// Who is served.
+    pub fn served(&self) -> Served {
+        *self.served.borrow()
     }
 
     /// Sets who is served; gives who was before. To be called with the tree locked for writing when
     /// somebody is no longer served.
-    pub fn set_service(&self, service: ServiceMode) -> ServiceMode {
-        self.service.send_replace(service)
+    pub fn set_served(&self, served: Served) -> Served {
+        self.served.send_replace(served)
     }
 
-    /// Waits until all clients are served.
+    /// Waits until there is a quorum, so that all clients are served, or none by choice.
     pub async fn wait_until_serving(&self) {
-        let mut service = self.service.subscribe();
+        let mut served = self.served.subscribe();
         // The sender lives as long as `self`, so the wait cannot fail.
-        let _ = service
-            .wait_for(|service| *service == ServiceMode::Serving)
-            .await;
+        let _ = served.wait_for(|served| served.has_quorum()).await;
     }
 
     /// Sets whether the disk has no room for growth; true if that is news.

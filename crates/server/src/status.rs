@@ -96,6 +96,8 @@ pub enum Service {
     ReadOnly,
     /// Nobody: there is no quorum, or the member has just started.
     NoQuorum,
+    /// Nobody, as it is configured: the member leads, and leaves clients to the others. It is well.
+    LeadsOnly,
     /// Nobody: the member was taken out of the ensemble.
     Removed,
     /// Nobody: the member's state differs from that of the others.

@@ -79,9 +79,11 @@ fn clients(config: &ServerConfig) -> String {
         Some(format!("{} with TLS", place(&tls.address, port)))
     });
     let all: Vec<String> = plain.into_iter().chain(secure).collect();
-    match all.is_empty() {
-        true => "no port: nobody can connect".to_owned(),
-        false => all.join(", "),
+    let not_as_leader = config.spares_leader() && !config.observer;
+    match (all.is_empty(), not_as_leader) {
+        (true, _) => "no port: nobody can connect".to_owned(),
+        (false, true) => format!("{}, not while this member leads", all.join(", ")),
+        (false, false) => all.join(", "),
     }
 }
 

@@ -40,6 +40,7 @@ pub(super) fn judge(mut rows: Vec<Row>) -> Report {
         look_at(row, cluster.as_ref(), &mut findings);
     }
     if let Some(leader) = &leader {
+        look_for_servers(&rows, leader, &mut findings);
         count_voters(&rows, leader, &mut findings);
     }
     compare_digests(&rows, &mut findings);
@@ -57,7 +58,8 @@ fn statuses(rows: &[Row]) -> impl Iterator<Item = &MemberStatus> {
 }
 
 fn claims_to_lead(status: &MemberStatus) -> bool {
-    matches!(status.role, Role::Leader | Role::Standalone) && status.service == Service::Serving
+    matches!(status.role, Role::Leader | Role::Standalone)
+        && matches!(status.service, Service::Serving | Service::LeadsOnly)
 }
 
 /// Of those that say they lead, the one of the newest term.
@@ -146,7 +148,7 @@ fn look_at(row: &Row, cluster: Option<&String>, findings: &mut Findings) {
         Role::Standalone | Role::Leader | Role::Follower | Role::Observer => {}
     }
     match status.service {
-        Service::Serving => {}
+        Service::Serving | Service::LeadsOnly => {}
         // It has nothing to serve.
         Service::NoQuorum if status.role == Role::Waiting => {}
         Service::ReadOnly => add("has no quorum and serves reads alone".to_owned()),
@@ -181,6 +183,26 @@ fn disk_trouble(disk: &Disk) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// A leader that leaves clients to others needs one that serves them.
+fn look_for_servers(rows: &[Row], leader: &MemberStatus, findings: &mut Findings) {
+    let serves = |status: &MemberStatus| {
+        status.service == Service::Serving && status.cluster == leader.cluster
+    };
+    if leader.service != Service::LeadsOnly || statuses(rows).any(serves) {
+        return;
+    }
+    // One that does not answer here may serve all the same.
+    let health = match rows.iter().any(|row| row.status.is_none()) {
+        true => Health::Degraded,
+        false => Health::Down,
+    };
+    let sentence = format!(
+        "no member that answers serves clients: member {} leads and leaves them to others (leaderServes=no)",
+        leader.member
+    );
+    findings.add(health, sentence);
 }
 
 /// Who is a participant by the configuration, but does not vote yet by the leader's log: to stop another one

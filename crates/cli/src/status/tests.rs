@@ -149,6 +149,52 @@ healthy: 3 of 3 voters answer, 1 of them may fail
 }
 
 #[test]
+fn a_leader_that_leaves_clients_to_others_is_well() {
+    let mut members = all();
+    members[1].service = Service::LeadsOnly;
+    let well = report(&members);
+    assert_eq!(well.problems, [""; 0]);
+    assert_eq!((well.health, well.leader), (Health::Healthy, Some(2)));
+    let text = table::text(&well);
+    assert!(
+        text.contains("\n2       leader    leads-only  10.0.0.2:2181"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("healthy: 3 of 3 voters answer, 1 of them may fail\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_leader_that_leaves_clients_to_nobody_is_not() {
+    let mut members = all();
+    members[1].service = Service::LeadsOnly;
+    let unseen = report(&members[1..2]);
+    assert_eq!(unseen.health, Health::Degraded, "the others may serve");
+    let expected = "no member that answers serves clients: member 2 leads";
+    assert!(
+        unseen
+            .problems
+            .iter()
+            .any(|text| text.starts_with(expected)),
+        "{:?}",
+        unseen.problems
+    );
+    for status in &mut members {
+        status.servers.retain(|server| server.id == 2);
+        status.membership.voters = vec![2];
+    }
+    let alone = judge::judge(collected(&["10.0.0.2"], &members[1..2]));
+    assert_eq!(
+        (alone.health, alone.problems.len()),
+        (Health::Down, 1),
+        "{:?}",
+        alone.problems
+    );
+}
+
+#[test]
 fn a_member_that_cannot_be_reached_degrades() {
     let report = report(&all()[1..]);
     assert_eq!(report.health, Health::Degraded);

@@ -8,6 +8,7 @@ use crate::ensemble_view::{EnsembleView, is_connected, is_synced};
 use crate::four_letter::Source;
 use crate::member_status;
 use crate::node_source::NodeSource;
+use crate::served::Served;
 
 /// `leader`.
 pub(super) fn leader(admin: &Admin) -> Fields {
@@ -93,7 +94,7 @@ pub(super) fn zab_state(admin: &Admin, source: &NodeSource<'_>) -> Fields {
     let own = servers
         .iter()
         .find(|server| server.id == admin.shared.member);
-    let Some(own) = own.filter(|_| source.serving()) else {
+    let Some(own) = own.filter(|_| admin.shared.served() != Served::Nobody) else {
         return vec![field("voting", false), field("zabstate", "")];
     };
     let zxid = source.state().zxid.cast_unsigned();

@@ -1,10 +1,9 @@
 //! Answers for probes and load balancers. They wait for no lock that clients hold, and for no disk.
 
-use quenda_frontend::ServiceMode;
-
 use super::Admin;
 use super::json::{Fields, Json, field};
 use crate::ensemble_view::Trouble;
+use crate::served::Served;
 
 /// An answer: 200 or 503, and why.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,12 +23,16 @@ pub(super) fn live() -> Health {
 
 /// `/health/ready`: this member serves clients.
 pub(super) fn ready(admin: &Admin) -> Health {
-    told("ready", "not ready", why_not_ready(admin))
+    let reason = trouble(admin).or_else(|| {
+        let is_spared = admin.shared.served() == Served::NobodyAsLeader;
+        is_spared.then(|| "this member leads and serves no clients (leaderServes=no)".to_owned())
+    });
+    told("ready", "not ready", reason)
 }
 
-/// `/health/leader`: this member serves clients, and orders the writes.
+/// `/health/leader`: this member is well, and orders the writes.
 pub(super) fn leader(admin: &Admin) -> Health {
-    let reason = why_not_ready(admin).or_else(|| {
+    let reason = trouble(admin).or_else(|| {
         let view = admin.shared.ensemble.read();
         match (view.leads_since_ms, view.leader) {
             (Some(_), _) => None,
@@ -50,9 +53,10 @@ fn told(good: &str, bad: &str, reason: Option<String>) -> Health {
     }
 }
 
-fn why_not_ready(admin: &Admin) -> Option<String> {
+/// Why the member is not what it is meant to be.
+fn trouble(admin: &Admin) -> Option<String> {
     let view = admin.shared.ensemble.read();
-    let reason = match (view.trouble, admin.shared.service()) {
+    let reason = match (view.trouble, admin.shared.served()) {
         (Some(Trouble::Removed), _) => "this member was taken out of the ensemble",
         (Some(Trouble::Alarmed), _) => {
             "this member's state differs from that of the others; see its log"
@@ -60,12 +64,12 @@ fn why_not_ready(admin: &Admin) -> Option<String> {
         _ if view.disk_hangs => "the disk does not answer",
         _ if view.rolled_back => "this member's data is older than what it has confirmed",
         _ if admin.shared.is_log_failing() => "the log cannot be written",
-        (None, ServiceMode::Serving) => return None,
-        (None, ServiceMode::ReadOnly) => "there is no quorum; only reads are served",
-        (None, ServiceMode::NotServing) if view.membership.voters.is_empty() => {
+        (None, Served::All | Served::NobodyAsLeader) => return None,
+        (None, Served::Readers) => "there is no quorum; only reads are served",
+        (None, Served::Nobody) if view.membership.voters.is_empty() => {
             "this member is starting, or waits for the others"
         }
-        (None, ServiceMode::NotServing) => "there is no quorum",
+        (None, Served::Nobody) => "there is no quorum",
     };
     Some(reason.to_owned())
 }

@@ -25,6 +25,7 @@ use crate::http::{Caller, read_body};
 use crate::limits::{ADMIN_BODY_BYTES, ADMIN_LISTING_PATIENCE, HTTP_HEAD_PATIENCE};
 use crate::metrics;
 use crate::node_source::NodeSource;
+use crate::served::Served;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -132,7 +133,7 @@ async fn run(admin: &Arc<Admin>, caller: &Caller, name: &str, request: Request) 
     let Some(command) = Command::find(name) else {
         return complaint(200, name, &format!("Unknown command: {name}"));
     };
-    if !command.is_always_answered() && !NodeSource::new(&admin.shared).serving() {
+    if !command.is_always_answered() && admin.shared.served() == Served::Nobody {
         return complaint(200, name, NOT_SERVING);
     }
     if command.is_guarded() {

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use flate2::bufread::MultiGzDecoder;
-use quenda_frontend::ServiceMode;
 use quenda_tree::limits::RESTORE_BYTES_MAX;
 use quenda_tree::{Checked, check_snapshot, check_snapshot_begin};
 use tokio::sync::OwnedSemaphorePermit;
@@ -62,7 +61,7 @@ impl Intake {
     }
 
     async fn open(shared: &Arc<Shared>) -> Result<Intake, BackupError> {
-        if shared.service() != ServiceMode::Serving || shared.is_log_failing() {
+        if !shared.served().has_quorum() || shared.is_log_failing() {
             return Err(BackupError::NotServing);
         }
         if shared.is_disk_full() {

@@ -8,7 +8,6 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quenda_frontend::ServiceMode;
 use quenda_proto::ErrorCode;
 use quenda_tree::PieceSum;
 use quenda_tree::command::Command;
@@ -189,7 +188,7 @@ impl Sender {
                 return Err(BackupError::NoQuorum(RESTORE_PATIENCE.as_secs()));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
-            if self.shared.service() == ServiceMode::Serving {
+            if self.shared.served().has_quorum() {
                 return Ok(());
             }
         }

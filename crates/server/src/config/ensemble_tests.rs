@@ -100,6 +100,39 @@ fn several_lines_make_an_ensemble() {
 }
 
 #[test]
+fn a_leader_is_spared_only_where_others_may_serve() {
+    let told = |text: &str| {
+        let (config, remarks) = load(Some(1), text).expect(text);
+        let remarks = remarks
+            .into_iter()
+            .filter(|remark| remark.text.contains("leaderServes"));
+        let remarks: Vec<Level> = remarks.map(|remark| remark.level).collect();
+        (config.spares_leader(), remarks)
+    };
+    let lines = format!("{LIMITS}{THREE}");
+    assert_eq!(told(&lines), (false, Vec::new()));
+    assert_eq!(
+        told(&format!("{lines}leaderServes=yes\n")),
+        (false, Vec::new())
+    );
+    assert_eq!(
+        told(&format!("{lines}leaderServes=no\n")),
+        (true, Vec::new())
+    );
+    let alone = format!("{LIMITS}leaderServes=no\n");
+    assert_eq!(told(&alone), (false, vec![Level::Info]));
+    let one = format!("{alone}standaloneEnabled=false\nserver.1=zoo1:2888:3888;2181\n");
+    assert_eq!(told(&one), (true, vec![Level::Warn]));
+    let option = [("zookeeper.leaderServes".to_owned(), "no".to_owned())];
+    let overrides = Overrides {
+        properties: option.into(),
+        ..Overrides::default()
+    };
+    let (config, _) = load_in(folder(Some(1)).path(), &lines, &overrides).expect(&lines);
+    assert!(config.spares_leader(), "as an option of Java too");
+}
+
+#[test]
 fn a_client_port_beside_the_lines_stays_out_of_them() {
     let config = accepted(
         1,

@@ -12,6 +12,7 @@ mod ensemble_tests;
 mod file;
 mod given;
 pub mod keys;
+mod leader_serves;
 mod load;
 mod members;
 mod metrics;
@@ -105,6 +106,8 @@ pub struct ServerConfig {
     pub reconfig_enabled: bool,
     /// Whether a reconfig may not leave a single voter. `standaloneEnabled`.
     pub standalone_enabled: bool,
+    /// Whether a member serves clients while it leads an ensemble. `leaderServes`.
+    pub leader_serves: bool,
     /// Time between looks for containers and TTL znodes to delete, ms, at least 1. `znode.container.checkIntervalMs`.
     pub container_check_interval_ms: u64,
     /// Containers and TTL znodes deleted in a minute, at most; at least 1. `znode.container.maxPerMinute`.

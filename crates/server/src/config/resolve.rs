@@ -10,7 +10,8 @@ use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
 use super::{AuditSettings, DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
-use super::{admin, audit, backup, keys, load, members, metrics, sasl, storage, throttle, tls};
+use super::{admin, audit, backup, keys, leader_serves, load, members, metrics, sasl};
+use super::{storage, throttle, tls};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 4] = ["digest", "ip", SASL, X509];
@@ -77,6 +78,7 @@ pub(super) fn resolve(
         init_limit,
         sync_limit,
     } = members::resolve(&mut reader, overrides.my_id, &data_dir)?;
+    let leader_serves = leader_serves::resolve(&mut reader, &ensemble);
     let sasl = sasl::resolve(&mut reader)?;
     let by_flags = overrides.client_port.is_some() || overrides.client_address.is_some();
     // Whom the ensemble's configuration tells of a client address must be able to use it.
@@ -117,6 +119,7 @@ pub(super) fn resolve(
         ttl_enabled: reader.is_true("extendedTypesEnabled"),
         reconfig_enabled: reader.strict_bool("reconfigEnabled")?,
         standalone_enabled: reader.strict_bool("standaloneEnabled")?,
+        leader_serves,
         container_check_interval_ms: reader.loose(
             "znode.container.checkIntervalMs",
             1,

@@ -340,12 +340,17 @@ fn odd_switch(key: &Key, name: &str, value: &str) -> Option<Remark> {
         "yes" | "no" => ("yes", "no"),
         _ => return None,
     };
-    let known = [on, off];
-    if known.iter().any(|word| value.eq_ignore_ascii_case(word)) {
+    let is_known = match on {
+        "yes" => [on, off].contains(&value),
+        _ => [on, off]
+            .iter()
+            .any(|word| value.eq_ignore_ascii_case(word)),
+    };
+    if is_known {
         return None;
     }
     let counts = match key.name {
-        "admin.enableServer" | "forceSync" => on,
+        "admin.enableServer" | "forceSync" | "leaderServes" => on,
         _ => off,
     };
     Some(Remark::warn(format!(

@@ -122,7 +122,7 @@ const ENSEMBLE: &[Key] = &[
     Key::new(Honoured, File, "standaloneEnabled", "true", "`false` makes an ensemble of a single `server.N` line, which can grow by reconfig"),
     Key::new(Honoured, File, "reconfigEnabled", "false", "allows the reconfig request; a member that runs alone refuses it"),
     Key::new(Honoured, File, "quorumListenOnAllIPs", "false", "`true`: listen for members on all addresses, not on those of the own `server.N` line"),
-    Key::new(Warned, Property, "leaderServes", "yes", "the leader serves clients"),
+    Key::new(Honoured, Property, "leaderServes", "yes", "`no`: a member of an ensemble serves no clients while it leads; they are turned away, and the others serve them"),
     Key::new(Warned, Property, "observerMasterPort", "0", FED_BY_LEADER),
     Key::new(Accepted, Property, "observerMaster.sizeLimit", "33554432", FED_BY_LEADER),
     Key::new(Accepted, Property, "observer.reconnectDelayMs", "0", OWN_QUORUM),

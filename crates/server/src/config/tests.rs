@@ -113,6 +113,7 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         ttl_enabled: true,
         reconfig_enabled: false,
         standalone_enabled: true,
+        leader_serves: true,
         container_check_interval_ms: 60_000,
         container_max_per_minute: 10_000,
         container_max_never_used_ms: 300_000,
@@ -162,7 +163,7 @@ fn every_honoured_key_arrives() {
          maxClientCnxns=7\nmaxCnxns=8\nminSessionTimeout=9\nmaxSessionTimeout=10\nclientPortListenBacklog=11\n\
          jute.maxbuffer=0xfff\n4lw.commands.whitelist=ruok, stat\nreadonlymode.enabled=true\n\
          DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=\nskipACL=yes\nDigestAuthenticationProvider.enabled=false\n\
-         enforceQuota=TRUE\nreconfigEnabled=true\nznode.container.checkIntervalMs=12\n\
+         enforceQuota=TRUE\nreconfigEnabled=true\nleaderServes=no\nznode.container.checkIntervalMs=12\n\
          znode.container.maxPerMinute=13\nznode.container.maxNeverUsedIntervalMs=0\n\
          nio.sessionlessCnxnTimeout=14\n\
          enforce.auth.enabled=true\nenforce.auth.schemes=ip\nquenda.linearizableReads=true\n\
@@ -218,6 +219,7 @@ fn every_honoured_key_arrives() {
         ttl_enabled: false,
         reconfig_enabled: true,
         standalone_enabled: true,
+        leader_serves: false,
         container_check_interval_ms: 12,
         container_max_per_minute: 13,
         container_max_never_used_ms: 0,
@@ -327,7 +329,7 @@ fn a_file_that_cannot_be_read_or_parsed_is_named() {
 #[test]
 fn keys_without_effect_are_named_by_weight() {
     let case = Case::with(
-        "initLimit=5\ncnxTimeout=1\nleaderServes=no\nadmin.enableServer=false\nmaxClientCnxns=1\n\
+        "initLimit=5\ncnxTimeout=1\nletAnySaslUserDoX=x\nadmin.enableServer=false\nmaxClientCnxns=1\n\
          snapCount=100000\nfrobnicate=1\nssl.quorum.keyStore.location=/k\nmaxTimeToWaitForEpoch=3\n",
     );
     let mut seen: Vec<(Level, String)> = case
@@ -345,7 +347,7 @@ fn keys_without_effect_are_named_by_weight() {
         (Level::Info, "cnxTimeout"),
         (Level::Info, "frobnicate"),
         (Level::Info, "leader.maxTimeToWaitForEpoch"),
-        (Level::Warn, "leaderServes"),
+        (Level::Warn, "letAnySaslUserDoX"),
     ];
     assert_eq!(seen, expected.map(|(level, name)| (level, name.to_owned())));
 }
@@ -782,6 +784,8 @@ fn a_switch_with_another_word_is_told_with_what_counts() {
         ("admin.enableServer=no", "true counts"),
         ("skipACL=true", "no counts"),
         ("forceSync=false", "yes counts"),
+        ("leaderServes=false", "yes counts"),
+        ("leaderServes=NO", "yes counts"),
         ("quenda.noSuchKey=1", "no key of Quenda"),
     ] {
         let all = warnings(line);

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use quenda_consensus::Role;
 use quenda_frontend::{CloseReason, ServiceMode};
 use quenda_node::limits::TICK_MS;
 use quenda_node::{PeerState, Service};
@@ -15,6 +16,7 @@ use crate::limits::{
     CHECKPOINT_BYTES, CHECKPOINT_INTERVAL, CHECKPOINT_LOG_BYTES, DISK_INTERVAL, IMAGE_INTERVAL,
     LEADERLESS_REPORT, READ_ONLY_DELAY, RESTORE_IDLE,
 };
+use crate::served::Served;
 
 /// When something is to be done next.
 pub(super) struct Due {
@@ -104,11 +106,12 @@ impl Core {
     /// Who is served follows from where the member stands. Whoever is no longer served is disconnected.
     pub(super) fn follow_service(&mut self) {
         let now = Instant::now();
-        let service = match self.member.service() {
+        let served = match self.member.service() {
             Service::Serving => {
                 self.due.leaderless = None;
                 self.due.leaderless_told = false;
-                ServiceMode::Serving
+                let leads = self.member.status().role == Role::Leader;
+                Served::with_quorum(leads, self.shared.config.spares_leader())
             }
             Service::NoLeader => {
                 let since = *self.due.leaderless.get_or_insert(now);
@@ -119,27 +122,27 @@ impl Core {
                 }
                 let read_only = self.shared.config.read_only_mode && self.member.has_state();
                 if read_only && now - since >= READ_ONLY_DELAY {
-                    ServiceMode::ReadOnly
+                    Served::Readers
                 } else {
-                    ServiceMode::NotServing
+                    Served::Nobody
                 }
             }
-            Service::Removed | Service::Alarmed => ServiceMode::NotServing,
+            Service::Removed | Service::Alarmed => Served::Nobody,
         };
-        if service == self.shared.service() {
+        if served == self.shared.served() {
             return;
         }
         // Whoever sees that it serves also sees as what.
         self.publish();
         let tree = self.shared.tree.write();
-        let before = self.shared.set_service(service);
-        if before != ServiceMode::NotServing {
+        let before = self.shared.set_served(served);
+        if before.mode() != ServiceMode::NotServing {
             for handle in self.shared.registry.all() {
                 handle.close(CloseReason::NotServing);
             }
         }
         drop(tree);
-        report_service(self.member.service(), service, self.member.disk_hangs());
+        report_service(self.member.service(), served, self.member.disk_hangs());
     }
 
     /// Says once who of the voters is here, so that it is clear who is waited for.
@@ -286,10 +289,13 @@ impl Core {
     }
 }
 
-fn report_service(service: Service, mode: ServiceMode, disk_hangs: bool) {
-    match (service, mode) {
+fn report_service(service: Service, served: Served, disk_hangs: bool) {
+    match (service, served) {
+        (Service::Serving, Served::NobodyAsLeader) => {
+            info!("this member leads and serves no clients (leaderServes=no): the others do");
+        }
         (Service::Serving, _) => info!("clients are served"),
-        (Service::NoLeader, ServiceMode::ReadOnly) => {
+        (Service::NoLeader, Served::Readers) => {
             warn!("no quorum: clients that only read are served");
         }
         (Service::NoLeader, _) if disk_hangs => {

@@ -6,6 +6,7 @@ use super::counter::Told;
 use super::page::{Figures, Own, Page, own};
 use crate::ensemble_view::{EnsembleView, Trouble, is_connected, is_synced};
 use crate::limits::{INBOX_BYTES, OUTPUT_TOTAL_MAX, QUOTA_ZNODES_MAX, TREE_PATIENCE};
+use crate::served::Served;
 use crate::shared::Shared;
 
 /// The server at this moment.
@@ -192,6 +193,14 @@ impl Live<'_> {
         ] {
             page.own_gauge(serving, &[("clients", clients)], flag(is));
         }
+        gauge(
+            page,
+            own(
+                "quenda_leads_only",
+                "1 while this member leads and, by leaderServes=no, serves no clients.",
+            ),
+            flag(self.0.served() == Served::NobodyAsLeader),
+        );
         let alarmed = view.trouble == Some(Trouble::Alarmed);
         gauge(
             page,

@@ -22,6 +22,7 @@ use crate::config::{Environment as JavaEnvironment, Overrides};
 use crate::listener;
 
 mod backups;
+mod leader_serves;
 mod roaming;
 
 /// For what has to happen; reached only when it does not.
@@ -44,6 +45,15 @@ impl Running {
 
     /// On a port; 0 lets the system choose.
     async fn start_at(store: Arc<dyn Store>, port: u16) -> Running {
+        Running::start_as(store, port, |_| {}).await
+    }
+
+    /// With a configuration that was changed by `adapt`.
+    async fn start_as(
+        store: Arc<dyn Store>,
+        port: u16,
+        adapt: impl FnOnce(&mut ServerConfig),
+    ) -> Running {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let overrides = Overrides {
             client_port: Some(0),
@@ -51,8 +61,9 @@ impl Running {
             data_dir: Some(folder.path().to_owned()),
             ..Overrides::default()
         };
-        let (config, _) = ServerConfig::load(None, &JavaEnvironment::default(), &overrides)
+        let (mut config, _) = ServerConfig::load(None, &JavaEnvironment::default(), &overrides)
             .expect("a configuration");
+        adapt(&mut config);
         let listener = listener::bind(Some("127.0.0.1"), port, None)
             .await
             .expect("a port");

@@ -1,0 +1,52 @@
+//! A leader that leaves clients to the other members.
+
+use quenda_tree::ensemble::Server as Line;
+
+use super::*;
+use crate::backup::{Compression, Destination, snapshot};
+use crate::member_status;
+use crate::served::Served;
+use crate::status::{Role, Service};
+
+async fn start(store: Arc<dyn Store>, leader_serves: bool, in_ensemble: bool) -> Running {
+    Running::start_as(store, 0, |config| {
+        config.leader_serves = leader_serves;
+        if in_ensemble {
+            config.ensemble = vec![Line::parse("1", "127.0.0.1:1:2").expect("a line")];
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_is_spared_turns_clients_away_and_is_well() {
+    let server = start(disk(), false, true).await;
+    assert_eq!(server.shared.served(), Served::NobodyAsLeader);
+    let refused = server.resume(None).await.map(|_| ());
+    assert!(
+        matches!(refused, Err(Error::HandshakeClosed { .. })),
+        "{refused:?}"
+    );
+    let status = member_status::status(&server.shared);
+    assert_eq!(
+        (status.role, status.service),
+        (Role::Leader, Service::LeadsOnly)
+    );
+    // What operators do with it is served.
+    let made = snapshot(&server.shared, Compression::None, Destination::Stream).await;
+    made.expect("a snapshot");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_runs_alone_or_is_not_spared_serves() {
+    for (leader_serves, in_ensemble) in [(false, false), (true, true)] {
+        let server = start(disk(), leader_serves, in_ensemble).await;
+        assert_eq!(server.shared.served(), Served::All);
+        let (client, _events) = server.connect().await;
+        create(&client, "/a", CreateMode::Persistent)
+            .await
+            .expect("created");
+        server.stop().await;
+    }
+}
