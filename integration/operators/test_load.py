@@ -368,6 +368,35 @@ def test_throttles_of_requests_act_and_let_go(stopped_disk):
     fresh.call(OP.SET_DATA, set_data("/t", b"free again")).ok()
 
 
+def test_no_more_than_the_limit_wait_and_a_single_request_is_taken(tmp_path):
+    # Two other voters: each member takes half of the limit.
+    with Ensemble(tmp_path, cfg={"globalOutstandingLimit": "80"}) as ensemble:
+        leader = ensemble.wait_leader()
+        clients = [leader.connect() for _ in range(4)]
+        modest = leader.connect()
+        modest.create("/bound", b"")
+        others = [member for member in ensemble if member is not leader]
+        for member in others:
+            member.pause()
+        frames = b"".join(request(number, OP.SET_DATA, set_data("/bound", b"x")) for number in range(1, 200))
+        for conn in clients:
+            conn.send_bytes(frames)
+
+        def waiting():
+            return int(figures(leader.port)["zk_outstanding_requests"])
+
+        wait_for(lambda: waiting() >= 40, "as many requests as may wait")
+        modest.send_bytes(request(1, OP.SET_DATA, set_data("/bound", b"one")))
+        wait_for(lambda: waiting() > 40, "the request of a client that has no other")
+        assert waiting() <= 41
+        for member in others:
+            member.resume()
+        # Whoever is held back goes on, unless the leader has given up leading meanwhile: then it closed all connections.
+        for conn in clients:
+            with contextlib.suppress(Closed):
+                assert [conn.reply().err for _ in range(1, 200)] == [0] * 199
+
+
 def test_large_requests_in_flight_are_bounded(stopped_disk):
     leader = stopped_disk.wait_leader()
     clients = [leader.connect() for _ in range(4)]
@@ -463,6 +492,33 @@ def test_a_small_client_is_served_beside_a_flood(watched, kind):
     print(f"{kind}: the slowest of 40 pairs took {slowest * 1000:.0f} ms")
     assert slowest < 5.0
     small.sock.close()
+
+
+def test_floods_share_the_limit_alike(tmp_path_factory):
+    limit, clients = 50, 6
+    with server(tmp_path_factory, globalOutstandingLimit=str(limit)) as started:
+        Conn(started.port).create("/flood", b"")
+        floods = [Flood(started.port, FLOODS["small writes"]) for _ in range(clients)]
+        try:
+            wait_for(lambda: all(flood.answered for flood in floods), "answers for each")
+            before = [flood.answered for flood in floods]
+            most = 0
+
+            def served():
+                nonlocal most
+                most = max(most, int(figures(started.port)["zk_outstanding_requests"]))
+                return [flood.answered - then for flood, then in zip(floods, before, strict=True)]
+
+            # Some hundred turns each, were it alike.
+            wait_for(lambda: sum(served()) > clients * 500 * 6 * 88, "answers")
+            bytes_each = served()
+        finally:
+            for flood in floods:
+                flood.stop()
+    print(f"bytes of answers for each: {bytes_each}; {most} requests waited at most")
+    assert min(bytes_each) * 3 > max(bytes_each), bytes_each
+    # Two threads may look at the sum at the same time.
+    assert most <= 2 * limit, f"{most} requests waited, the limit is {limit}"
 
 
 def test_soft_quotas_are_told_in_zookeepers_words(watched):

@@ -93,8 +93,8 @@ pub enum Pause {
     Sync,
     /// Too much output waits; ends when it was taken.
     Output,
-    /// Requests of this connection wait, and too many over all connections; ends with
-    /// [`Connection::complete`] or [`Connection::complete_sync`].
+    /// Too many requests wait over all connections, and this one has several; ends by itself: call `receive` again when
+    /// its turn has come, see [`Turns`](crate::Turns).
     Busy,
     /// Too many requests wait over all connections; ends by itself: call `receive` again after a while.
     Throttled,
@@ -237,7 +237,7 @@ impl Connection {
             if let Some(stop) = self.stop() {
                 break stop;
             }
-            if let Some(pause) = self.gate(world) {
+            if let Some(pause) = self.gate(&input[taken..], world) {
                 self.held = Some(pause);
                 break Received::Paused(pause);
             }
@@ -295,19 +295,21 @@ impl Connection {
         Some(Received::Paused(pause))
     }
 
-    /// What bounds over all connections ask for before the next request is taken.
-    fn gate(&self, world: &World<'_>) -> Option<Pause> {
+    /// What bounds over all connections ask for before the request is taken that comes next.
+    fn gate(&self, input: &[u8], world: &World<'_>) -> Option<Pause> {
         let gates = &world.gates;
         let added = self.pending.len().saturating_sub(self.batch.queued_before);
-        if !self.is_established() {
-            None
-        } else if added >= gates.room {
-            Some(Pause::Throttled)
-        } else if added >= gates.busy_room && !self.pending.is_empty() {
-            Some(Pause::Busy)
-        } else {
-            None
+        if added < gates.room.min(gates.busy_room) || !self.is_established() {
+            return None;
         }
+        // What is not whole could not be taken anyway.
+        let (payload, rest) = frame::split(input, self.settings.limits.frame_max).ok()??;
+        if added >= gates.room {
+            return Some(Pause::Throttled);
+        }
+        let is_alone = rest.is_empty() || !Self::goes_to_log(payload);
+        let passes = self.pending.is_empty() && is_alone;
+        (!passes).then_some(Pause::Busy)
     }
 
     /// The length of the next frame, if it is a large request and there is no room for it.
@@ -434,12 +436,7 @@ impl Connection {
     /// or queued requests were held back because of the output. Ask after each `complete` and after
     /// each time the output was taken.
     pub fn must_receive(&self) -> bool {
-        let is_held = match self.held {
-            Some(Pause::Throttled) => true,
-            Some(_) => !self.pending.is_empty(),
-            None => false,
-        };
-        ((self.paused && !is_held) || self.pending.is_ready()) && self.stop().is_none()
+        ((self.paused && self.held.is_none()) || self.pending.is_ready()) && self.stop().is_none()
     }
 
     /// Number of bytes for the socket.
@@ -490,6 +487,20 @@ impl Connection {
     /// Requests that wait for an answer.
     pub fn queued(&self) -> usize {
         self.pending.len()
+    }
+
+    /// Those that wait for the log or the leader, or behind one that does. The others wait for their client.
+    pub fn awaited(&self) -> usize {
+        if self.pending.has_awaited() {
+            self.pending.len()
+        } else {
+            0
+        }
+    }
+
+    /// Whether [`Pause::Busy`] holds it back.
+    pub fn awaits_turn(&self) -> bool {
+        self.held == Some(Pause::Busy)
     }
 
     /// Bytes of large requests in flight.

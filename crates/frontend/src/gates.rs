@@ -22,7 +22,7 @@ pub trait Admission {
 /// The bounds as they are at the begin of a call; what the call itself adds is counted on top.
 #[derive(Clone, Copy)]
 pub struct Gates<'a> {
-    /// Requests that may be queued on top, over all connections, before one that has some queued takes no more.
+    /// Requests that this connection may queue on top. Beyond them it takes a write only if that is all it has.
     pub busy_room: usize,
     /// Requests that may be queued on top, over all connections, before nobody takes any.
     pub room: usize,

@@ -26,6 +26,7 @@ mod session_throttle;
 mod settings;
 mod slab;
 mod stats;
+mod turns;
 mod watch_kinds;
 mod watch_ops;
 mod watch_table;
@@ -45,6 +46,7 @@ pub use session_ids::{MemberOutOfRange, SessionIds};
 pub use session_throttle::{SessionThrottle, SessionThrottleSettings};
 pub use settings::Settings;
 pub use stats::Stats;
+pub use turns::Turns;
 pub use watch_kinds::WatchKinds;
 pub use watch_table::{WatchCounts, WatchTable};
 pub use world::{

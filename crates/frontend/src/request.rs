@@ -236,6 +236,13 @@ impl Connection {
         }
     }
 
+    /// Whether a frame is a write.
+    pub(crate) fn goes_to_log(payload: &[u8]) -> bool {
+        let header = RequestHeader::decode(&mut Reader::new(payload));
+        let op = header.ok().and_then(|header| Op::from_code(header.kind));
+        matches!(op.map(route), Some(Route::Write))
+    }
+
     fn asked(&self, op: Op, handler: Handler, xid: i32, world: &World<'_>) -> Asked {
         Asked {
             handler,

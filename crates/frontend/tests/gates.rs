@@ -12,7 +12,7 @@ use quenda_frontend::{
 use quenda_proto::ErrorCode;
 
 #[test]
-fn above_the_bound_a_busy_connection_waits_and_an_idle_one_goes_on() {
+fn above_the_bound_who_has_several_requests_awaits_its_turn_and_who_has_one_goes_on() {
     let mut member = Member::default();
     let (busy, idle) = (member.client(), member.client());
     member.gates.busy_room = 2;
@@ -22,14 +22,44 @@ fn above_the_bound_a_busy_connection_waits_and_an_idle_one_goes_on() {
     assert!(!member.connection(busy).must_receive());
     member.gates.busy_room = 0;
     assert_eq!(member.receive(busy), Received::Paused(Pause::Busy));
-    assert_eq!(member.connection(busy).queued(), 2);
-    let two = [create(1, "/b"), create(2, "/b")].concat();
+    assert_eq!(member.send(idle, &create(1, "/b")), Received::NeedMore);
+    let two = [create(2, "/b"), create(3, "/b")].concat();
     assert_eq!(member.send(idle, &two), Received::Paused(Pause::Busy));
-    assert_eq!(member.connection(idle).queued(), 1);
-    // Each answer lets in the next one, until all are served.
+    let awaited = |member: &Member, client| member.connection(client).awaited();
+    assert_eq!((awaited(&member, busy), awaited(&member, idle)), (2, 1));
+    // What was taken is answered; the rest awaits its turn, and takes no more than that is for.
     member.apply();
-    assert_eq!(member.replies(busy).len(), 10);
-    assert_eq!(member.replies(idle).len(), 2);
+    assert_eq!(
+        (member.replies(busy).len(), member.replies(idle).len()),
+        (2, 1)
+    );
+    assert!(!member.connection(busy).must_receive());
+    assert!(member.connection(busy).awaits_turn());
+    member.gates.busy_room = 3;
+    assert_eq!(member.receive(busy), Received::Paused(Pause::Busy));
+    assert_eq!(member.receive(idle), Received::NeedMore);
+    assert_eq!((awaited(&member, busy), awaited(&member, idle)), (3, 2));
+    member.gates.busy_room = 8;
+    assert_eq!(member.receive(busy), Received::NeedMore);
+    member.apply();
+    assert_eq!(
+        (member.replies(busy).len(), member.replies(idle).len()),
+        (8, 2)
+    );
+}
+
+#[test]
+fn a_part_of_a_request_is_not_held_back() {
+    let mut member = Member::default();
+    let client = member.client();
+    member.gates.busy_room = 0;
+    let frame = create(2, "/a");
+    member.send(client, &create(1, "/b"));
+    assert_eq!(member.send(client, &frame[..9]), Received::NeedMore);
+    assert_eq!(
+        member.send(client, &frame[9..]),
+        Received::Paused(Pause::Busy)
+    );
 }
 
 #[test]

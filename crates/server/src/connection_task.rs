@@ -129,6 +129,7 @@ impl Departure {
         self.shared.output.forget(&self.handle);
         self.shared.throttle.note(&self.handle, &connection);
         drop(connection);
+        self.shared.throttle.forget(&self.handle);
         self.shared.registry.remove(self.handle.id, session);
         drop(admitted);
     }
@@ -352,6 +353,8 @@ impl<S: Transport> ConnectionTask<S> {
     /// Lets the state machine take what has come; the reason, if the connection is to be closed.
     fn serve_input(&mut self) -> Option<CloseReason> {
         let in_flight;
+        let turn;
+        let is_held_back;
         let era;
         let mut session = None;
         let shared = Arc::clone(&self.shared);
@@ -360,7 +363,8 @@ impl<S: Transport> ConnectionTask<S> {
             let tree = shared.tree.read();
             era = shared.era();
             let mut connection = handle.connection.lock();
-            let world = shared.world(&tree);
+            let mut world = shared.world(&tree);
+            turn = shared.throttle.begin_turn(&handle, &mut world.gates);
             let received = connection.receive(&mut self.input, &world, &mut self.proposals);
             if self.output.is_empty() {
                 connection.swap_output(&mut self.output);
@@ -374,8 +378,10 @@ impl<S: Transport> ConnectionTask<S> {
                 session = connection.session();
             }
             in_flight = connection.queued() > 0;
+            is_held_back = connection.awaits_turn();
             received
         };
+        shared.throttle.end_turn(&handle, turn, is_held_back);
         if let Some(observed) = self.observed.take() {
             shared.throttle.count(&observed);
             let client = handle.peer;

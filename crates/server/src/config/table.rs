@@ -176,7 +176,7 @@ const OWN: &[Key] = &[
 
 #[rustfmt::skip]
 const CONNECTIONS: &[Key] = &[
-    Key::new(Honoured, Property, "globalOutstandingLimit", "1000", "requests that wait over all connections above which connections with waiting ones are not read; divided by the number of other voters where there are more than two"),
+    Key::new(Honoured, Property, "globalOutstandingLimit", "1000", "requests that wait over all connections; beyond that those with several take turns, and single requests and reads go on; divided by the number of other voters where there are more than two"),
     Key::new(Honoured, Property, "request_throttle_max_requests", "0", "requests that wait over all connections at which no connection is read; 0 for no bound").or(&["requestThrottleLimit"]),
     Key::new(Honoured, Property, "request_throttle_stall_time", "100", "ms until a connection that is not read then is looked at again").or(&["requestThrottleStallTime"]),
     Key::new(Honoured, Property, "request_throttle_drop_stale", "true", "whether requests that are held back then, and that nobody waits for any more, are dropped with their connection").or(&["requestThrottleDropStale"]),

@@ -12,8 +12,8 @@ use crate::config::keys;
 /// Bounds over all connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrottleSettings {
-    /// Requests that wait, over all connections, above which connections with waiting ones are not read; divided by
-    /// the number of other voters where there are more than two. `globalOutstandingLimit`.
+    /// Requests that wait, over all connections, above which those with several take turns; divided by the number of
+    /// other voters where there are more than two. `globalOutstandingLimit`.
     pub outstanding_max: usize,
     /// Requests that wait, over all connections, at which no connection is read; none for no bound.
     /// `request_throttle_max_requests`.

@@ -92,7 +92,6 @@ impl Connections for Delivery<'_> {
             let mut connection = handle.connection.lock();
             connection.complete(applied, body, &world);
             self.shared.output.note(&handle, &mut connection);
-            self.shared.throttle.note(&handle, &connection);
             drop(connection);
             self.mark(handle);
         } else {

@@ -126,8 +126,10 @@ impl Core {
         self.effects.clear();
         report_expired(&mut self.expired);
         for handle in self.woken.drain(..) {
+            shared.throttle.note(&handle, &handle.connection.lock());
             wake(&handle);
         }
+        shared.throttle.give_turns();
         if changed {
             self.follow_membership();
         }
@@ -164,6 +166,7 @@ impl Core {
             drop(connection);
             handle.wake.notify_one();
         }
+        shared.throttle.give_turns();
     }
 
     /// A member lags so far behind that the log cannot serve it.

@@ -1,9 +1,10 @@
 //! What waits over all connections, and who is turned away for it.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use quenda_frontend::{Admission, Connection, Gates, Newcomer, Observed, SessionThrottle};
+use quenda_frontend::{Admission, Connection, Gates, Newcomer, Observed, SessionThrottle, Turns};
 
 use crate::config::ThrottleSettings;
 use crate::metrics::summary::Summary;
@@ -15,14 +16,26 @@ use crate::registry::Handle;
 pub struct Waiting {
     queued: AtomicUsize,
     large: AtomicUsize,
+    /// Whether it has a place among those that are held back. Its own task alone sets and clears it.
+    is_held: AtomicBool,
+    /// Requests that it may take now that its turn has come.
+    turn: AtomicUsize,
+    /// Its task has ended.
+    is_gone: AtomicBool,
 }
 
 /// The sums over all connections, kept while connections are locked, and the bounds on them.
 #[derive(Debug)]
 pub struct Throttle {
     settings: ThrottleSettings,
-    /// Requests that wait.
+    /// Requests that wait for the log or the leader.
     queued: AtomicUsize,
+    /// Requests of turns that were given and are not taken yet.
+    reserved: AtomicUsize,
+    /// Connections that are held back. Locked for a batch of requests while there are any, never for each.
+    turns: Mutex<Turns<Arc<Handle>>>,
+    /// Whether there are any.
+    is_crowded: AtomicBool,
     /// Bytes of large requests in flight.
     large: AtomicUsize,
     /// Voters of the ensemble.
@@ -57,6 +70,9 @@ impl Throttle {
         Throttle {
             settings,
             queued: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+            turns: Mutex::default(),
+            is_crowded: AtomicBool::new(false),
             large: AtomicUsize::new(0),
             voters: AtomicUsize::new(1),
             sessions: Mutex::new(Sessions {
@@ -85,7 +101,7 @@ impl Throttle {
 
     /// Takes note of what waits on a connection after that has changed.
     pub fn note(&self, handle: &Handle, connection: &Connection) {
-        set(&handle.waiting.queued, &self.queued, connection.queued());
+        set(&handle.waiting.queued, &self.queued, connection.awaited());
         if self.settings.large_threshold.is_some() {
             set(&handle.waiting.large, &self.large, connection.large_bytes());
         }
@@ -97,23 +113,84 @@ impl Throttle {
         self.stale_requests.add(observed.stale_count);
     }
 
-    /// Requests that wait, over all connections.
-    pub fn queued(&self) -> usize {
-        self.queued.load(Relaxed)
+    /// What this member lets wait before it holds back connections.
+    fn outstanding_max(&self) -> usize {
+        let max = self.settings.outstanding_max;
+        match self.voters.load(Relaxed).saturating_sub(1) {
+            0 | 1 => max,
+            others => (max / others).max(1),
+        }
+    }
+
+    /// Requests that wait, and those that may come at any moment.
+    fn claimed(&self) -> usize {
+        self.queued.load(Relaxed) + self.reserved.load(Relaxed)
+    }
+
+    /// Fits the gates to a connection that is about to take requests; gives its turn, if that has come, which it
+    /// has to give back by [`Self::end_turn`].
+    pub fn begin_turn(&self, handle: &Handle, gates: &mut Gates<'_>) -> usize {
+        let waiting = &handle.waiting;
+        if !waiting.is_held.load(Relaxed) {
+            if self.is_crowded.load(Relaxed) {
+                gates.busy_room = 0;
+            }
+            return 0;
+        }
+        let turn = waiting.turn.swap(0, Relaxed);
+        gates.busy_room = turn;
+        waiting.is_held.store(turn == 0, Relaxed);
+        turn
+    }
+
+    /// It has taken what it may, which is noted. If it is held back now, it gets a place behind the others.
+    pub fn end_turn(&self, handle: &Arc<Handle>, turn: usize, is_held_back: bool) {
+        self.reserved.fetch_sub(turn, Relaxed);
+        let is_new = is_held_back && !handle.waiting.is_held.load(Relaxed);
+        if turn == 0 && !is_new {
+            return;
+        }
+        let mut turns = self.turns.lock();
+        if is_new {
+            handle.waiting.is_held.store(true, Relaxed);
+            turns.wait(Arc::clone(handle));
+        }
+        self.give(&mut turns);
+    }
+
+    /// Requests were answered, which is noted: some that are held back go on. Who is held back looks at the sum under the
+    /// same lock, so that no answer is missed.
+    pub fn give_turns(&self) {
+        self.give(&mut self.turns.lock());
+    }
+
+    /// The task of a connection has ended, which is noted.
+    pub fn forget(&self, handle: &Handle) {
+        let mut turns = self.turns.lock();
+        handle.waiting.is_gone.store(true, Relaxed);
+        let turn = handle.waiting.turn.swap(0, Relaxed);
+        self.reserved.fetch_sub(turn, Relaxed);
+        self.give(&mut turns);
+    }
+
+    fn give(&self, turns: &mut Turns<Arc<Handle>>) {
+        while let Some((handle, turn)) = turns.next(self.claimed(), self.outstanding_max()) {
+            if !handle.waiting.is_gone.load(Relaxed) {
+                self.reserved.fetch_add(turn, Relaxed);
+                handle.waiting.turn.store(turn, Relaxed);
+                handle.wake.notify_one();
+            }
+        }
+        self.is_crowded.store(!turns.is_empty(), Relaxed);
     }
 
     /// What holds connections back now.
     pub fn gates(&self) -> Gates<'_> {
         let settings = &self.settings;
-        let queued = self.queued();
-        let others = self.voters.load(Relaxed).saturating_sub(1);
-        let outstanding_max = match others {
-            0 | 1 => settings.outstanding_max,
-            _ => (settings.outstanding_max / others).max(1),
-        };
+        let queued = self.queued.load(Relaxed);
         let room = |max: usize, taken: usize| max.saturating_sub(taken);
         Gates {
-            busy_room: room(outstanding_max, queued),
+            busy_room: room(self.outstanding_max(), self.claimed()),
             room: settings
                 .requests_max
                 .map_or(usize::MAX, |max| room(max, queued)),
@@ -160,5 +237,92 @@ fn set(part: &AtomicUsize, sum: &AtomicUsize, now: usize) {
         sum.fetch_add(now - before, Relaxed);
     } else if now < before {
         sum.fetch_sub(before - now, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use quenda_frontend::{ConnectionId, Settings};
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::config::ServerConfig;
+    use crate::registry::Door;
+
+    fn handle(id: u64) -> Arc<Handle> {
+        let address: IpAddr = [127, 0, 0, 1].into();
+        let settings = Arc::new(Settings::default());
+        Arc::new(Handle {
+            id: ConnectionId(id),
+            peer: (address, 1).into(),
+            door: Door::Client,
+            connection: Mutex::new(Connection::new(ConnectionId(id), 1, address, 0, settings)),
+            wake: Notify::new(),
+            marked: false.into(),
+            waiting: Waiting::default(),
+            unsent: 0.into(),
+        })
+    }
+
+    fn throttle(outstanding_max: usize) -> Throttle {
+        let settings = ThrottleSettings {
+            outstanding_max,
+            ..ServerConfig::default().throttle
+        };
+        Throttle::new(settings, 1, 0)
+    }
+
+    /// What a connection may take now that it looks, and whether it is held back then.
+    fn look(throttle: &Throttle, handle: &Arc<Handle>, wants: usize) -> usize {
+        let mut gates = throttle.gates();
+        let turn = throttle.begin_turn(handle, &mut gates);
+        let taken = wants.min(gates.busy_room);
+        let before = handle.waiting.queued.load(Relaxed);
+        set(&handle.waiting.queued, &throttle.queued, before + taken);
+        throttle.end_turn(handle, turn, taken < wants);
+        taken
+    }
+
+    fn answer(throttle: &Throttle, handle: &Handle, count: usize) {
+        let before = handle.waiting.queued.load(Relaxed);
+        set(&handle.waiting.queued, &throttle.queued, before - count);
+        throttle.give_turns();
+    }
+
+    #[test]
+    fn who_is_held_back_goes_on_in_turn() {
+        let throttle = throttle(16);
+        let (first, second, third) = (handle(1), handle(2), handle(3));
+        assert_eq!(look(&throttle, &first, 16), 16);
+        assert_eq!(look(&throttle, &second, 9), 0);
+        answer(&throttle, &first, 1);
+        // There is room for one, but not for a turn; and whoever comes now comes behind.
+        assert_eq!(look(&throttle, &second, 9), 0);
+        assert_eq!(look(&throttle, &third, 9), 0);
+        answer(&throttle, &first, 3);
+        assert_eq!(look(&throttle, &third, 9), 2);
+        assert_eq!(look(&throttle, &second, 9), 2);
+        assert_eq!(throttle.claimed(), 16);
+        assert_eq!(look(&throttle, &second, 7), 0);
+    }
+
+    #[test]
+    fn a_turn_that_is_not_used_is_for_the_next_one() {
+        let throttle = throttle(16);
+        let (busy, gone, idle, last) = (handle(1), handle(2), handle(3), handle(4));
+        assert_eq!(look(&throttle, &busy, 16), 16);
+        for waiting in [&gone, &idle, &last] {
+            assert_eq!(look(&throttle, waiting, 2), 0);
+        }
+        answer(&throttle, &busy, 2);
+        throttle.forget(&gone);
+        assert_eq!((throttle.claimed(), look(&throttle, &idle, 0)), (16, 0));
+        assert_eq!(look(&throttle, &last, 2), 2);
+        // Who has gone gets no turn any more.
+        assert_eq!(look(&throttle, &gone, 2), 0);
+        answer(&throttle, &busy, 14);
+        assert_eq!(throttle.claimed(), 2);
     }
 }
