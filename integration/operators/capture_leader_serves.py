@@ -11,7 +11,7 @@ import pathlib
 import tempfile
 
 from integration.lib.ensemble import Ensemble
-from integration.lib.process import free_port, four_letter_word
+from integration.lib.process import four_letter_word, free_port
 from integration.lib.zkwire import eventually
 from integration.operators.admin import COMMANDS, admin_cfg, command
 

@@ -176,7 +176,7 @@ def test_a_leader_that_is_killed_is_followed_by_one_that_turns_clients_away(thre
 
 def test_kazoo_goes_on_through_changes_of_the_leader(three):
     """A client that knows all members keeps its session, whoever leads."""
-    leader, followers = three.followers()
+    _, followers = three.followers()
     client = KazooClient(hosts=three.ensemble.hosts, timeout=20.0)
     client.start(timeout=30)
     try:

@@ -3,7 +3,7 @@
 use quenda_tree::ensemble::Server as Line;
 
 use super::*;
-use crate::backup::{Compression, Destination, snapshot};
+use crate::backup::{Compression, Destination, Intake, snapshot};
 use crate::member_status;
 use crate::served::Served;
 use crate::status::{Role, Service};
@@ -34,7 +34,12 @@ async fn a_leader_that_is_spared_turns_clients_away_and_is_well() {
     );
     // What operators do with it is served.
     let made = snapshot(&server.shared, Compression::None, Destination::Stream).await;
-    made.expect("a snapshot");
+    let mut made = made.expect("a snapshot");
+    let mut intake = Intake::begin(&server.shared).await.expect("it restores");
+    while let Some(piece) = made.next().await.expect("the file") {
+        intake.write(&piece).await.expect("taken");
+    }
+    intake.finish().await.expect("restored");
     server.stop().await;
 }
 
