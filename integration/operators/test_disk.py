@@ -4,7 +4,10 @@
 """
 
 import contextlib
+import os
 import pathlib
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -15,10 +18,23 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.dont_write_bytecode = True
 
 from integration.lib.ensemble import Ensemble  # noqa: E402
+from integration.lib.process import free_port  # noqa: E402
 from integration.lib.quenda_server import QuendaServer  # noqa: E402
-from integration.lib.zkwire import OP, Closed, Conn, eventually, four_letter, set_data  # noqa: E402
+from integration.lib.tamper import Tamper  # noqa: E402
+from integration.lib.zkwire import (  # noqa: E402
+    ERR, OP, Closed, Conn, create, delete, eventually, four_letter, multi, set_data,
+)
+from integration.operators.admin import admin_cfg, ask  # noqa: E402
+from integration.operators.capture_metrics import metrics_cfg  # noqa: E402
 
 DELAY_MS = 20
+PROMISED = 1.0
+FOREVER = 3600.0
+# A quarter is kept back; what follows leaves a little more than that.
+SMALL_DISK = 64 << 20
+ABOVE_THE_RESERVE = 20 << 20
+# A stop waits 10 s for writes, 10 s for the store, then for clients and members.
+STOPPED = 45
 
 
 def figures(port):
@@ -128,3 +144,124 @@ def test_a_stop_waits_for_no_delay_and_loses_nothing(tmp_path):
         server.start()
         with Conn(server.port) as conn:
             assert conn.get("/n")[0] == b"last" or not answered
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own, in memory."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "quenda-test", str(folder)]
+    assert subprocess.run(words, check=False).returncode == 0, "this test needs root"
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder, leave):
+    """A file that takes all but `leave` bytes, while others may be writing as well."""
+    path = folder / "filler"
+    with open(path, "ab", buffering=0) as file, contextlib.suppress(OSError):
+        while (stat := os.statvfs(folder)).f_bavail * stat.f_frsize > leave:
+            file.write(bytes(min(stat.f_bavail * stat.f_frsize - leave, 1 << 20)))
+    return path
+
+
+def test_writes_that_a_full_disk_refuses_are_in_the_audit_log(small_disk, tmp_path):
+    audit = tmp_path / "audit.log"
+    cfg = {"audit.enable": "true", "quenda.audit.file": str(audit), "dataDir": str(small_disk)}
+    with QuendaServer(tmp_path / "server", cfg) as server, Conn(server.port) as conn:
+        conn.create("/a", b"x")
+        filler = fill(small_disk, ABOVE_THE_RESERVE // 2)
+        eventually(lambda: conn.call(OP.SET_DATA, set_data("/a", b"y")).err == -1, what="the disk counts as full")
+        assert conn.call(OP.CREATE, create("/b")).err == -1
+        assert conn.call(OP.MULTI, multi((OP.DELETE, delete("/a")), (OP.CREATE, create("/c")))).err == -1
+        conn.delete("/a")
+        filler.unlink()
+        eventually(lambda: conn.call(OP.CREATE, create("/d")).err == ERR.OK, what="the disk has room")
+        server.stop()
+    records = [dict(field.split("=", 1) for field in line.split("\t") if "=" in field)
+               for line in audit.read_text().replace("Logger: ", "Logger:\t").splitlines()]
+    of = [(r["operation"], r.get("znode"), r["result"]) for r in records]
+    assert ("setData", "/a", "failure") in of
+    expected = [("create", "/b", "failure"), ("multiOperation", None, "failure"), ("delete", "/a", "success")]
+    start = of.index(expected[0])
+    assert of[start:start + 3] == expected
+    refused = records[start]
+    assert refused["session"] == f"0x{conn.session:x}" and refused["ip"] == refused["user"] == "127.0.0.1"
+    assert refused["znode_type"] == "persistent"
+
+
+def test_a_stop_with_a_full_disk_under_load_is_a_clean_one(small_disk, tmp_path):
+    server = QuendaServer(tmp_path / "server", {"dataDir": str(small_disk)})
+    acknowledged, stop = set(), threading.Event()
+
+    def write(number):
+        while not stop.is_set():
+            with contextlib.suppress(OSError, Closed), Conn(server.port, timeout=30000, wait=5) as conn:
+                turn = 0
+                while not stop.is_set():
+                    turn += 1
+                    path = f"/n{number}-{time.monotonic_ns()}"
+                    if conn.call(OP.CREATE, create(path, os.urandom(20_000))).err == ERR.OK:
+                        acknowledged.add(path)
+            time.sleep(0.02)
+
+    for leave in (0, 300_000):
+        server.start()
+        stop.clear()
+        before = len(acknowledged)
+        writers = [threading.Thread(target=write, args=(number,), daemon=True) for number in range(3)]
+        for writer in writers:
+            writer.start()
+        eventually(lambda before=before: len(acknowledged) > before + 20, what="writes")
+        filler = fill(small_disk, leave)
+        eventually(lambda: "the log cannot be written" in server.log_tail() or leave, what="the full disk is noticed")
+        assert server.stop(STOPPED) == 0, server.log_tail()
+        stop.set()
+        for writer in writers:
+            writer.join(20)
+        filler.unlink()
+        server.start()
+        with Conn(server.port) as conn:
+            assert acknowledged <= {f"/{name}" for name in conn.children("/")}
+        assert server.stop(STOPPED) == 0
+
+
+def promptly(answer):
+    started = time.monotonic()
+    found = answer()
+    took = time.monotonic() - started
+    assert took < PROMISED, f"{took:.2f} s"
+    return found
+
+
+def test_a_disk_that_does_not_answer_holds_up_no_question_and_ends_a_stop_as_documented(tmp_path):
+    admin, metrics = free_port(), free_port()
+    server = QuendaServer(tmp_path, {**admin_cfg(admin), **metrics_cfg(metrics)})
+    tamper = Tamper(tmp_path)
+    server.env.update(tamper.environment())
+    with server:
+        conn = Conn(server.port)
+        conn.create("/n", b"kept")
+        assert tamper.syncs > 0
+        tamper.slow_disk(FOREVER)
+        tamper.slow_looks(FOREVER)
+        conn.send(OP.SET_DATA, set_data("/n", b"lost"))
+        ends = time.monotonic() + 4
+        while time.monotonic() < ends:
+            assert promptly(lambda: ask(admin, "/health/live")).status == 200
+            for path in ("/health/ready", "/health/leader"):
+                assert promptly(lambda path=path: ask(admin, path)).status in (200, 503), path
+            for path in ("/commands/monitor", "/commands/dirs", "/commands/stats", "/commands/ruok"):
+                assert promptly(lambda path=path: ask(admin, path)).status == 200, path
+            assert "fsynctime_count" in promptly(lambda: ask(metrics, "/metrics")).text
+            for word in ("ruok", "mntr", "srvr", "stat", "dirs", "conf"):
+                assert promptly(lambda word=word: four_letter(server.port, word)), word
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(STOPPED) == -signal.SIGABRT, server.log_tail()
+        assert "the disk does not answer; the server ends without it" in server.log_tail()
+        server.env.clear()
+        server.start()
+        with Conn(server.port) as again:
+            assert again.get("/n")[0] in (b"kept", b"lost")
+        assert server.stop() == 0

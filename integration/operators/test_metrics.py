@@ -113,6 +113,15 @@ def test_prometheus_scrapes_one_member_and_its_alert_rules_load(alone, tmp_path)
         prometheus.wait(lambda: firing() == {"QuendaCertificateExpires"}, "another alert fires, or none")
 
 
+def test_a_restore_is_counted_with_its_time(alone):
+    body = ask(alone.admin_port, "/commands/snapshot?streaming=true", headers={"Authorization": "ip"}).body
+    before = parse(scrape(alone.metrics_port))["restore_time"]
+    done = ask(alone.admin_port, "/commands/restore", "POST", body, {"Authorization": "ip"})
+    assert done.status == 200, done.body
+    after = parse(scrape(alone.metrics_port))["restore_time"]
+    assert after.value("_count") - before.value("_count") == 1
+
+
 def test_prometheus_scrapes_three_members_and_sees_one_leave(three, tmp_path):
     leader, _ = settled(three)
     names = {f"zoo{member.number}": f"127.0.0.1:{member.metrics_port}" for member in three}

@@ -136,6 +136,9 @@ pub struct Proposals {
     /// [`Connection::complete_sync`](crate::Connection::complete_sync). At most one a call, and only in
     /// [`SyncMode::Barrier`].
     pub barriers: usize,
+    /// Writes that were refused as the disk is nearly full, as commands like the others: for those who keep account, and
+    /// not to be proposed.
+    pub refused: BytesMut,
 }
 
 impl Proposals {

@@ -24,6 +24,7 @@ impl Connection {
         proposals: &mut Proposals,
     ) {
         if world.growth == Growth::Refused && grows(op, body) {
+            self.with_command(op, body, |command| command.encode(&mut proposals.refused));
             self.answer_in_turn(op, xid, ErrorCode::SystemError, world);
             return;
         }
@@ -47,6 +48,11 @@ impl Connection {
     }
 
     fn propose(&mut self, op: Op, body: &[u8], proposals: &mut Proposals) {
+        self.with_command(op, body, |command| proposals.push(command));
+    }
+
+    /// Makes the command that a write is.
+    fn with_command(&mut self, op: Op, body: &[u8], take: impl FnOnce(&Command<'_>)) {
         let request = Request {
             origin: self.origin(),
             session: self.session,
@@ -64,7 +70,7 @@ impl Connection {
             },
             _ => Command::Request(request),
         };
-        proposals.push(&command);
+        take(&command);
         if let Command::Request(request) | Command::Reconfig { request, .. } = command {
             self.identities = request.identities;
         }

@@ -5,6 +5,7 @@ mod driver;
 use driver::{Member, request, requests::*};
 use quenda_frontend::{CloseReason, Growth, Limits, Pause, Received, Settings};
 use quenda_proto::{ErrorCode, Op, multi};
+use quenda_tree::command::{Command, decode_first};
 
 fn limited(limits: Limits) -> Member {
     Member::new(Settings {
@@ -264,6 +265,12 @@ fn identities_are_bounded() {
     member.expect(client, &auth("digest", &long), ErrorCode::AuthFailed);
 }
 
+fn refused(member: &Member) -> Vec<Command<'_>> {
+    let mut rest = &member.refused[..];
+    let commands = std::iter::from_fn(|| decode_first(&mut rest));
+    commands.map(|command| command.expect("whole")).collect()
+}
+
 #[test]
 fn only_growth_is_refused_when_the_disk_is_nearly_full() {
     let mut member = Member::default();
@@ -298,6 +305,12 @@ fn only_growth_is_refused_when_the_disk_is_nearly_full() {
         member.expect(client, frame, ErrorCode::SystemError);
     }
     assert_eq!(member.tree.last_zxid(), before);
+    assert_eq!(refused(&member).len(), growing.len());
+    let Command::Request(last) = &refused(&member)[growing.len() - 1] else {
+        panic!("not a client's request");
+    };
+    assert_eq!(last.op, Op::Multi.code());
+    assert!(!last.identities.is_empty(), "who asked is known");
     for frame in [
         set(1, "/a", b""),
         set_one(b""),
@@ -319,6 +332,7 @@ fn only_growth_is_refused_when_the_disk_is_nearly_full() {
     let replies = member.call_all(other, &frames.concat());
     let answers: Vec<_> = replies.iter().map(|reply| (reply.xid, reply.err)).collect();
     assert_eq!(answers, [(1, 0), (2, -1), (3, -101), (4, 0)]);
+    assert_eq!(refused(&member).len(), growing.len() + 1);
     member.growth = Growth::Allowed;
     member.ok(client, &create(9, "/c"));
 }

@@ -390,11 +390,18 @@ impl<S: Transport> ConnectionTask<S> {
         if self.input.is_empty() {
             self.input = BytesMut::new();
         }
+        if !self.proposals.refused.is_empty() {
+            let refused = std::mem::take(&mut self.proposals.refused);
+            if let Some(audit) = &shared.audit {
+                audit.refused(&refused);
+            }
+        }
         if !self.proposals.is_empty() {
             let Proposals {
                 commands,
                 count,
                 barriers,
+                ..
             } = std::mem::take(&mut self.proposals);
             self.shared.metrics.requests.proposed(count);
             self.shared

@@ -110,6 +110,9 @@ pub const DISK_INTERVAL: Duration = Duration::from_millis(200);
 /// How long the log writer waits before it tries a failed store again.
 pub const STORE_RETRY: Duration = Duration::from_millis(500);
 
+/// Bytes that one block of a snapshot compressed by snappy may hold; ZooKeeper's have 32 KiB.
+pub const SNAPPY_BLOCK_MAX: usize = 1 << 20;
+
 /// Greatest `flushDelay`, ms. Below [`quenda_node::limits::STALL_MS`], after which the log counts as standing still.
 pub const FLUSH_DELAY_MAX_MS: i64 = 250;
 
@@ -118,6 +121,12 @@ pub const ASK_PATIENCE: Duration = Duration::from_millis(300);
 
 /// How long a stop waits for what was already accepted to become durable.
 pub const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same while the log cannot be written: a few attempts. Clients whose writes are on their way are gone already.
+pub const STOP_FAILING_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a stop waits then for the last checkpoint, and for the store to close. A disk that takes longer does not answer.
+pub const FINISH_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often at most a line is logged about what clients can bring about as often as they like.
 pub const CALM_INTERVAL: Duration = Duration::from_secs(1);

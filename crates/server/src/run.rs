@@ -29,7 +29,7 @@ use crate::core::{Core, Parts};
 use crate::founding::find_start;
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
 use crate::image_store::ImageStore;
-use crate::limits::{CLOSE_PATIENCE, STOP_PATIENCE};
+use crate::limits::{CLOSE_PATIENCE, FINISH_PATIENCE, STOP_PATIENCE};
 use crate::listener::{Acceptor, Listeners};
 use crate::load::{self, LoadMonitor};
 use crate::log_writer::LogWriter;
@@ -309,7 +309,7 @@ impl Server {
         closing.cancel();
         self.shared.inbox.stop();
         // The final checkpoint included. A disk that does not answer at all would hold the core for ever.
-        let patience = STOP_PATIENCE + CLOSE_PATIENCE;
+        let patience = STOP_PATIENCE + FINISH_PATIENCE;
         let ended = tokio::time::timeout(patience, self.core_ended.cancelled()).await;
         self.close_connections(tasks).await;
         if let Some(peers) = &self.peers {
@@ -475,12 +475,15 @@ fn run_core(
     let checkpointer = Checkpointer::start(Arc::clone(&store), Arc::clone(shared))?;
     let parts = Parts {
         member,
-        store,
+        store: Arc::clone(&store),
         log,
         checkpointer,
         neighbours,
     };
-    Ok(Core::new(Arc::clone(shared), parts).run()?)
+    let ended = Core::new(Arc::clone(shared), parts).run();
+    // Snapshots and images that are under way hold it as well.
+    store.close();
+    Ok(ended?)
 }
 
 /// A server that serves nobody yet, with an empty tree.

@@ -132,6 +132,10 @@ pub trait Store: Send + Sync {
     fn install_image(&self, index: u64, term: u64, hard_state: HardState)
     -> Result<(), StoreError>;
 
+    /// Ends all work on what is stored; afterwards nothing can be read or written. For the end of the process: what still
+    /// works then would do so while the memory under it is torn down.
+    fn close(&self) {}
+
     /// Room on the file system; the scarcer one if the log has its own.
     ///
     /// # Errors

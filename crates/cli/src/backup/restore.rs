@@ -19,7 +19,7 @@ const AGREED: &str = "restore";
 pub struct RestoreArgs {
     #[command(flatten)]
     admin: AdminArgs,
-    /// Snapshot to restore: of `quenda snapshot`, or a file snapshot.* of a ZooKeeper, plain or gzip
+    /// Snapshot to restore: of `quenda snapshot`, or a file snapshot.* of a ZooKeeper, plain, .gz or .snappy
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Do it without asking

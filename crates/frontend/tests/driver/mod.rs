@@ -32,6 +32,8 @@ pub struct Member {
     pub session_ids: SessionIds,
     pub settings: Arc<Settings>,
     pub service: ServiceMode,
+    /// Encoded writes that were refused.
+    pub refused: BytesMut,
     pub growth: Growth,
     pub gates: Gates<'static>,
     pub sync: SyncMode,
@@ -165,6 +167,7 @@ impl Member {
             barriers: Vec::new(),
             closes: true,
             log: BytesMut::new(),
+            refused: BytesMut::new(),
             clients: BTreeMap::new(),
             next_connection: 1,
         };
@@ -235,6 +238,7 @@ impl Member {
         client.received = received;
         self.clients.insert(id, client);
         self.log.put_slice(&proposals.commands);
+        self.refused.put_slice(&proposals.refused);
         self.barriers.extend((0..proposals.barriers).map(|_| id));
         received
     }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use quenda_node::Settled;
 use quenda_tree::SessionEffect;
+use quenda_tree::command::decode_first;
 use tracing::warn;
 
 use crate::clock::wall_ms;
@@ -98,6 +99,16 @@ impl Audit {
             for path in record::removed(settled.changes) {
                 self.queue
                     .push(Record::of_ephemeral(time_ms, &self.user, session, path));
+            }
+        }
+    }
+
+    /// Encoded commands of clients that were refused before they got into the log.
+    pub fn refused(&self, mut commands: &[u8]) {
+        let time_ms = wall_ms();
+        while let Some(Ok(command)) = decode_first(&mut commands) {
+            if let Some(record) = record::of_refused(time_ms, &command) {
+                self.queue.push(record);
             }
         }
     }

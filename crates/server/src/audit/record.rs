@@ -109,6 +109,18 @@ pub(super) fn of_request(time_ms: i64, settled: &Settled<'_>) -> Vec<Record> {
     }
 }
 
+/// The record of a client's request that was refused.
+pub(super) fn of_refused(time_ms: i64, command: &Command<'_>) -> Option<Record> {
+    let (Command::Request(request) | Command::Reconfig { request, .. }) = command else {
+        return None;
+    };
+    let asked = Asked { time_ms, request };
+    match Op::from_code(request.op)? {
+        Op::Multi => Some(asked.record("multiOperation", FAILURE)),
+        op => asked.single(op, false, &Changes::default()),
+    }
+}
+
 /// Whether the results of a multi begin with an error entry: then all of them are.
 fn is_failed_multi(reply: &[u8]) -> bool {
     let is_error = reply.starts_with(&(-1_i32).to_be_bytes());
@@ -279,6 +291,8 @@ fn list(entries: Option<&[Acl<'_>]>) -> Box<str> {
 
 #[cfg(test)]
 mod tests {
+    use quenda_tree::command::{Origin, Switches};
+
     use super::*;
 
     #[test]
@@ -293,6 +307,42 @@ mod tests {
         assert_eq!(
             &*users(&identities),
             "10.0.0.7,bob,CN=app,O=Example,eve@REALM"
+        );
+    }
+
+    #[test]
+    fn a_refused_write_is_a_failure_of_its_client() {
+        let mut request = Request {
+            origin: Origin::default(),
+            session: 7,
+            generation: 1,
+            switches: Switches::default(),
+            identities: vec![Identity::new("ip", "10.0.0.7")],
+            op: Op::SetData.code(),
+            body: b"\0\0\0\x02/a\0\0\0\x01x\xff\xff\xff\xff",
+        };
+        let of = |request: &Request<'_>| of_refused(5, &Command::Request(request.clone()));
+        let record = of(&request).expect("a record");
+        assert_eq!((record.operation, record.result), ("setData", FAILURE));
+        assert_eq!(record.znode.as_deref(), Some("/a"));
+        assert_eq!(
+            (record.session, record.ip.as_deref()),
+            (Some(7), Some("10.0.0.7"))
+        );
+        request.op = Op::Multi.code();
+        let record = of(&request).expect("a record");
+        assert_eq!((record.operation, record.znode), ("multiOperation", None));
+        request.op = Op::CloseSession.code();
+        assert_eq!(of(&request), None);
+        assert_eq!(
+            of_refused(
+                5,
+                &Command::Reap {
+                    path: "/c",
+                    never_used_ms: 0
+                }
+            ),
+            None
         );
     }
 

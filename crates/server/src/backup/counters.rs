@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use crate::metrics::Summary;
+
 /// Numbers, for metrics and for `last_snapshot`.
 #[derive(Debug)]
 pub struct Counters {
@@ -21,6 +23,8 @@ pub struct Counters {
     pub last_snapshot_took_ms: AtomicU64,
     /// How long the last restore took, milliseconds.
     pub last_restore_took_ms: AtomicU64,
+    /// How long each of them took, milliseconds.
+    pub restores_took_ms: Summary,
 }
 
 impl Default for Counters {
@@ -34,6 +38,7 @@ impl Default for Counters {
             last_snapshot_ms: AtomicI64::new(-1),
             last_snapshot_took_ms: AtomicU64::new(0),
             last_restore_took_ms: AtomicU64::new(0),
+            restores_took_ms: Summary::default(),
         }
     }
 }

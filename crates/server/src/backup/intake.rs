@@ -15,6 +15,7 @@ use tracing::{info, warn};
 use super::BackupError;
 use super::pieces::{Pieces, send};
 use super::room::WithRoom;
+use super::snappy::{self, SnappyReader};
 use crate::limits::BACKUP_WRITE_BYTES;
 use crate::shared::Shared;
 
@@ -181,6 +182,7 @@ fn report(shared: &Shared, restored: &Result<Restored, BackupError>, started: In
             counters
                 .last_restore_took_ms
                 .store(millis, Ordering::Relaxed);
+            counters.restores_took_ms.observe(millis);
             if restored.digest_fits == Some(false) {
                 warn!(
                     "the znodes of the snapshot do not have the digest that it says; ZooKeeper takes such snapshots \
@@ -212,21 +214,28 @@ async fn blocking<T: Send + 'static>(
     done.map_err(io::Error::from)?
 }
 
-/// The file itself, or another one with what it holds if it is a gzip file; with the size.
+/// The file itself, or another one with what it holds if it is compressed; with the size.
 fn unpacked(mut file: File, shared: &Arc<Shared>) -> Result<(File, u64), BackupError> {
     const GZIP: [u8; 2] = [0x1F, 0x8B];
     let size = file.stream_position()?;
-    let mut magic = [0; 2];
     file.seek(SeekFrom::Start(0))?;
-    let is_packed = size > 2 && {
-        file.read_exact(&mut magic)?;
-        magic == GZIP
-    };
-    if !is_packed {
-        return Ok((file, size));
+    let mut magic = Vec::new();
+    (&mut file)
+        .take(snappy::MAGIC.len() as u64)
+        .read_to_end(&mut magic)?;
+    file.seek(SeekFrom::Start(0))?;
+    let packed = |file| BufReader::with_capacity(BACKUP_WRITE_BYTES, file);
+    if magic.starts_with(&GZIP) {
+        unpack(MultiGzDecoder::new(packed(file)), shared)
+    } else if magic == snappy::MAGIC {
+        let decoder = SnappyReader::new(packed(file)).map_err(BackupError::Compression)?;
+        unpack(decoder, shared)
+    } else {
+        Ok((file, size))
     }
-    file.seek(SeekFrom::Start(0))?;
-    let mut decoder = MultiGzDecoder::new(BufReader::with_capacity(BACKUP_WRITE_BYTES, file));
+}
+
+fn unpack(mut decoder: impl Read, shared: &Arc<Shared>) -> Result<(File, u64), BackupError> {
     // A few bytes may hold very many: it is looked whether they are worth their place.
     let mut first = [0; 4];
     decoder

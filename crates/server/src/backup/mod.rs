@@ -9,6 +9,7 @@ mod error;
 mod intake;
 mod pieces;
 mod room;
+mod snappy;
 mod snapshot;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use super::BackupError;
 use super::room::WithRoom;
+use super::snappy::SnappyWriter;
 use crate::clock::wall_ms;
 use crate::limits::{BACKUP_CHECKPOINT_PATIENCE, BACKUP_READ_BYTES};
 use crate::shared::Shared;
@@ -33,6 +34,8 @@ pub enum Compression {
     None,
     /// As a gzip file.
     Gzip,
+    /// As a stream of snappy-java.
+    Snappy,
 }
 
 /// Where a snapshot goes.
@@ -225,6 +228,12 @@ impl Made<'_> {
                 encoder.finish()?.flush()?;
                 Ok(exported)
             }
+            Compression::Snappy => {
+                let mut encoder = SnappyWriter::new(buffered)?;
+                let exported = export_to(self.store, &mut encoder)?;
+                encoder.finish()?.flush()?;
+                Ok(exported)
+            }
         }
     }
 }
@@ -250,6 +259,7 @@ fn name(exported: &Exported, compression: Compression) -> String {
     let end = match compression {
         Compression::None => "",
         Compression::Gzip => ".gz",
+        Compression::Snappy => ".snappy",
     };
     format!("snapshot.{:x}{end}", exported.last_zxid)
 }

@@ -93,7 +93,7 @@ const STORAGE: &[Key] = &[
     Key::new(Accepted, Property, "commitLogCount", "500", OWN_CATCH_UP),
     Key::new(Accepted, Property, "snapshotSizeFactor", "0.33", OWN_CATCH_UP),
     Key::new(Accepted, Property, "forceSnapshotSync", "false", OWN_CATCH_UP),
-    Key::new(Mapped, Property, "snapshot.compression.method", "", "`gz`: the snapshots that operators fetch are compressed; `snappy` is not there, they are left as they are"),
+    Key::new(Mapped, Property, "snapshot.compression.method", "", "`gz` or `snappy`: the snapshots that operators fetch are compressed; any of the three is restored, whatever stands here"),
     Key::new(Accepted, Property, "snapshot.trust.empty", "false", OWN_LOG),
     Key::new(Accepted, Property, "serializeLastProcessedZxid.enabled", "true", OWN_LOG),
     Key::new(Accepted, Property, "digest.enabled", "true", "the digest of the tree is always kept"),

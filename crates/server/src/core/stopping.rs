@@ -5,12 +5,12 @@ use std::time::Instant;
 use tracing::{info, warn};
 
 use super::Core;
-use crate::limits::{HANDOVER_PATIENCE, STOP_PATIENCE};
+use crate::limits::{HANDOVER_PATIENCE, STOP_FAILING_PATIENCE, STOP_PATIENCE};
 
 /// A stop that was asked for.
 pub(super) struct Stopping {
-    /// When it gives up waiting for the disk.
-    deadline: Instant,
+    /// When it was asked for.
+    since: Instant,
     /// Until when it waits for another member to lead; `None` if there is nobody to wait for.
     handover: Option<Instant>,
 }
@@ -25,7 +25,7 @@ impl Core {
             info!("handing the leadership over");
         }
         self.stopping = Some(Stopping {
-            deadline: now + STOP_PATIENCE,
+            since: now,
             handover: handing_over.then(|| now + HANDOVER_PATIENCE),
         });
     }
@@ -46,7 +46,11 @@ impl Core {
             && status.persisted == status.last_index
             && status.applied == status.commit
             && self.installing.is_none();
-        if !settled && now >= stopping.deadline {
+        let patience = match self.shared.is_log_failing() {
+            true => STOP_FAILING_PATIENCE,
+            false => STOP_PATIENCE,
+        };
+        if !settled && now >= stopping.since + patience {
             warn!("stopping although some writes are not on disk; none of them was acknowledged");
             return true;
         }
@@ -56,7 +60,9 @@ impl Core {
     /// Leaves a checkpoint behind, so that the next start has nothing to replay.
     pub(super) fn finish(mut self) {
         self.log.stop();
-        if self.installing.is_none() && self.member.status().applied > self.checkpointed {
+        // A store that takes no log takes no checkpoint either.
+        let possible = self.installing.is_none() && !self.shared.is_log_failing();
+        if possible && self.member.status().applied > self.checkpointed {
             self.checkpoint();
         }
         self.checkpointer.stop();

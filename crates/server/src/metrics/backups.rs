@@ -18,6 +18,7 @@ impl Figures for Counters {
         .map(|count| Told(count.load(Relaxed)));
         page.counter("snapshot_error_count", &snapshot_errors);
         page.counter("restore_error_count", &restore_errors);
+        page.summary("restore_time", &self.restores_took_ms);
         let backups = own(
             "quenda_backups_total",
             "Snapshots in ZooKeeper's format that were made, and restores of such.",

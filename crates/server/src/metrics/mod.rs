@@ -53,7 +53,8 @@ pub use requests::Requests;
 pub use set::Set;
 pub use startup::Startup;
 #[cfg(test)]
-pub use summary::{Percentiles, Summary};
+pub use summary::Percentiles;
+pub use summary::Summary;
 
 use crate::four_letter;
 use crate::load::Heaviest;

@@ -385,6 +385,10 @@ impl Store for RocksStore {
         Ok(())
     }
 
+    fn close(&self) {
+        close(&mut self.exclusive());
+    }
+
     fn space(&self) -> io::Result<Space> {
         let data = Space::of(&self.shared.options.directory)?;
         let Some(log_directory) = &self.shared.options.log_directory else {

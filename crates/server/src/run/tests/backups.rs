@@ -42,15 +42,17 @@ async fn what_a_snapshot_holds_comes_back_with_its_session() {
     let before = server.shared.tree.read().last_zxid();
     let plain = take(&server, Compression::None).await;
     let packed = take(&server, Compression::Gzip).await;
+    let snappy = take(&server, Compression::Snappy).await;
     // No entry of the log comes of it.
     assert_eq!(server.shared.tree.read().last_zxid(), before);
     assert!(packed.len() < plain.len() / 2);
+    assert!(snappy.len() < plain.len());
 
     client.delete("/a", -1).await.expect("deleted");
     create(&client, "/later", CreateMode::Persistent)
         .await
         .expect("created");
-    for bytes in [plain, packed] {
+    for bytes in [plain, packed, snappy] {
         let restored = restore(&server, &bytes).await.expect("restored");
         assert_eq!(restored.snapshot_zxid, Some(before));
         assert_eq!(restored.digest_fits, Some(true));
@@ -66,7 +68,7 @@ async fn what_a_snapshot_holds_comes_back_with_its_session() {
         &server.shared.backup.counters.restores,
         server.folder.path(),
     );
-    assert_eq!(restores.load(Ordering::Relaxed), 2);
+    assert_eq!(restores.load(Ordering::Relaxed), 3);
     assert_eq!(std::fs::read_dir(folder).expect("the folder").count(), 0);
     server.stop().await;
     // It is no less durable than any other entry.
@@ -155,6 +157,7 @@ async fn what_is_damaged_changes_nothing() {
         .expect("created");
     let good = take(&server, Compression::None).await;
     let packed = take(&server, Compression::Gzip).await;
+    let snappy = take(&server, Compression::Snappy).await;
     let digest = server.shared.tree.read().digest();
     let mut flipped = good.clone();
     flipped[good.len() / 2] ^= 1;
@@ -162,6 +165,9 @@ async fn what_is_damaged_changes_nothing() {
         (&good[..good.len() - 1], 500),
         (&flipped[..], 500),
         (&packed[..packed.len() - 9], 500),
+        (&snappy[..snappy.len() - 1], 500),
+        (&snappy[..16], 500),
+        (&snappy[..9], 500),
         (b"", 500),
         (b"no snapshot", 500),
         (&gzipped(b"ZKSNnothing"), 500),
@@ -178,7 +184,7 @@ async fn what_is_damaged_changes_nothing() {
     assert_eq!(busy.map(|error| error.status()), Some(409));
     drop(intake);
     let errors = &server.shared.backup.counters.restore_errors;
-    assert_eq!(errors.load(Ordering::Relaxed), 8);
+    assert_eq!(errors.load(Ordering::Relaxed), 11);
     assert_eq!(server.shared.tree.read().digest(), digest);
     assert_eq!(data(&client, "/a").await, b"0");
     server.stop().await;
