@@ -41,9 +41,9 @@ def promtool(*words, folder=None, text=None):
 
 
 class Prometheus:
-    """Scrapes the targets every second. `targets` maps names to addresses."""
+    """Scrapes the targets every second. `targets` maps names to addresses; `tls` is how, if by TLS."""
 
-    def __init__(self, folder, targets, rules=(), ensemble="test"):
+    def __init__(self, folder, targets, rules=(), ensemble="test", tls=None):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.targets = targets
@@ -54,6 +54,7 @@ class Prometheus:
             "rule_files": [str(path) for path in rules],
             "scrape_configs": [{
                 "job_name": "quenda",
+                **({"scheme": "https", "tls_config": tls} if tls else {}),
                 "static_configs": [
                     {"targets": [address], "labels": {"ensemble": ensemble, "instance": name}}
                     for name, address in targets.items()

@@ -226,8 +226,28 @@ def test_members_see_each_other(four):
         state = command(four.port(member), "zabstate").json
         assert state["myid"] == member.number and state["voting"] == (member.number != OBSERVER)
         assert state["quorum_address"]["one"] == f"{HOST}:{member.quorum_port}"
-    (observer,) = command(four.port(leader), "observers").json["observers"]
-    assert observer["sid"] == OBSERVER
+
+
+def test_what_passes_to_an_observer_is_counted(four):
+    leader = four.port(four.ensemble.leader())
+
+    def observer():
+        (one,) = command(leader, "observers").json["observers"]
+        return one
+
+    wait(lambda: len(command(leader, "observers").json["observers"]) == 1)
+    before = observer()
+    assert before["sid"] == OBSERVER
+    now = time.time() * 1000
+    assert now - 600_000 < before["established"] <= now
+    with four.ensemble[OBSERVER].connect_soon() as conn:
+        for number in range(5):
+            conn.create(f"/through-the-observer-{number}", b"")
+    after = observer()
+    assert after["requests"] >= before["requests"] + 5
+    assert after["packets_received"] > before["packets_received"] and after["packets_sent"] > before["packets_sent"]
+    assert command(leader, "orst").status == 200
+    assert observer()["requests"] < after["requests"]
 
 
 def test_secrets_are_not_shown(tmp_path):
@@ -561,6 +581,14 @@ def test_both_on_one_port_and_new_certificates(tmp_path, authority):
             return False
 
         wait(is_new)
+
+
+def test_what_is_not_there_says_what_is(alone):
+    for path in ("/", "/nope", "/commandsx"):
+        answer = ask(alone.admin, path)
+        assert answer.status == 404
+        assert answer.text == ("nothing is here; see /commands, /health/live, /health/ready, /health/leader, /metrics, "
+                               "/status\n")
 
 
 def test_tls_needs_its_files(tmp_path):

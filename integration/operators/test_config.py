@@ -92,6 +92,24 @@ def test_all_refusals_are_told_at_once(cfg):
         assert text in done.stdout
 
 
+def test_one_run_tells_all_that_is_wrong(cfg):
+    path = cfg("dataDir=DIR/data\nclientPort=x\nmaxClientCnxns=abc\nenforce.auth.enabled=true\n"
+               "enforce.auth.schemes=sasl\nserver.1=a:1:2\nserver.2=b:1:2\n")
+    done = check(path)
+    assert done.returncode == 2
+    for text in ("clientPort: x is not a port", "maxClientCnxns: abc is not a number", "for the scheme sasl",
+                 "initLimit is not set", "syncLimit is not set", "myid file is missing", "refused for 6 reasons"):
+        assert text in done.stdout, done.stdout
+    assert "malformed \\uxxxx encoding in line 2" in check(cfg("dataDir=DIR/data\nclientPort=\\u12\n")).stdout
+
+
+def test_what_is_no_configuration_is_not_read_for_long(cfg):
+    done = check("/dev/zero")
+    assert done.returncode == 2 and "is it a configuration?" in done.stdout
+    done = check(cfg("".join(f"tickTimf{number}=1\n" for number in range(60_000))))
+    assert done.returncode == 2 and "has more than 5000 settings" in done.stdout
+
+
 def test_no_secret_is_shown(cfg, tmp_path):
     (tmp_path / "jaas.conf").write_text(
         'Server {\n org.apache.zookeeper.server.auth.DigestLoginModule required\n bob="hush-1" user_eve="hush-2";\n};\n')
@@ -112,6 +130,10 @@ def test_files_that_a_start_would_miss_are_named_with_their_key(cfg, tmp_path):
     assert f"ssl.keyStore.passwordPath: {tmp_path}/password: cannot be read" in check(path).stdout
     path = cfg("dataDir=DIR/data\nclientPort=1\nadmin.forceHttps=true\nssl.quorum.keyStore.location=DIR/q.pem\n")
     assert f"ssl.quorum.keyStore.location: {tmp_path}/q.pem: cannot be read" in check(path).stdout
+    path = cfg("dataDir=DIR/data\nclientPort=1\nmetricsProvider.httpsPort=7443\n"
+               "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n"
+               "metricsProvider.ssl.keyStore.location=DIR/m.pem\nmetricsProvider.ssl.need.client.auth=false\n")
+    assert f"metricsProvider.ssl.keyStore.location: {tmp_path}/m.pem: cannot be read" in check(path).stdout
     path = cfg("dataDir=DIR/data\nclientPort=1\nquenda.saslUsers=DIR/users\n")
     assert f"quenda.saslUsers: SASL users: {tmp_path}/users: cannot be read" in check(path).stdout
     path = cfg("dataDir=DIR/data\nclientPort=1\naudit.enable=true\nquenda.audit.file=DIR/no/audit.log\n")

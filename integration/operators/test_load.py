@@ -161,6 +161,11 @@ def test_the_word_is_for_the_own_machine_or_by_the_whitelist(tmp_path_factory):
             "qtop is not executed because it is not in the whitelist.\n"
         )
         assert top(started.port)["member"] == 1
+    cfg["4lw.commands.whitelist"] = "qtop"
+    with QuendaServer(tmp_path_factory.mktemp("listed"), cfg) as started, Conn(started.port, host=own[0]) as conn:
+        conn.create("/seen-from-elsewhere", b"")
+        report = top(started.port, own[0])
+        assert row(report["sessions"], session=f"{conn.session:#x}")["requests"] >= 1
 
 
 def addresses():

@@ -7,6 +7,7 @@ import http.client
 import json
 import pathlib
 import re
+import subprocess
 import time
 
 import pytest
@@ -94,6 +95,79 @@ def settled(three):
         assert time.monotonic() < deadline, mntr(leader.port)
         time.sleep(0.05)
     return leader, three.followers()[0]
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory):
+    """A server with a port for Prometheus that speaks TLS, beside the one that does not."""
+    folder = tmp_path_factory.mktemp("secure")
+    authority = Authority(folder / "ca")
+    plain_port, secure_port = free_port(), free_port()
+    cfg = {
+        **metrics_cfg(plain_port),
+        "metricsProvider.httpsPort": str(secure_port),
+        "metricsProvider.ssl.keyStore.location": str(authority.issue("server")),
+        "metricsProvider.ssl.trustStore.location": str(authority.certificate),
+    }
+    with QuendaServer(folder / "server", cfg) as server:
+        server.authority, server.metrics_port, server.secure_port = authority, plain_port, secure_port
+        server.key_store = pathlib.Path(cfg["metricsProvider.ssl.keyStore.location"])
+        yield server
+
+
+def curl(server, authority, *options, path="/metrics"):
+    words = ["curl", "--silent", "--show-error", "--fail", "--max-time", "20", "--cacert", authority.certificate, *options]
+    done = subprocess.run([*map(str, words), f"https://127.0.0.1:{server.secure_port}{path}"], capture_output=True,
+                          text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_metrics_by_tls_are_for_those_with_a_certificate(secure):
+    bob = ("--cert", secure.authority.issue("bob"))
+    code, page, complaint = curl(secure, secure.authority, *bob)
+    assert code == 0, complaint
+    assert "\nznode_count " in page and promtool("check", "metrics", text=page)[0] in (0, 3)
+    assert curl(secure, secure.authority, *bob, path="/other")[0] == 22
+    stranger = Authority(secure.authority.folder / "stranger")
+    for options in ((), ("--cert", stranger.issue("bob"))):
+        code, page, _ = curl(secure, secure.authority, *options)
+        assert code != 0 and not page, "a certificate is needed"
+    assert curl(secure, stranger, *bob)[0] == 60, "whose certificate nobody knows is not trusted"
+    assert "\nznode_count " in scrape(secure.metrics_port)
+    with pytest.raises(OSError):
+        scrape(secure.secure_port)
+
+
+def test_prometheus_scrapes_by_tls(secure, tmp_path):
+    tls = {"ca_file": str(secure.authority.certificate), "cert_file": str(secure.authority.issue("eve")),
+           "key_file": str(secure.authority.folder / "eve.key")}
+    with Prometheus(tmp_path, {"secure": f"127.0.0.1:{secure.secure_port}"}, tls=tls) as prometheus:
+        assert prometheus.query('up{job="quenda"}') == {"secure": 1}
+
+
+def test_a_new_certificate_of_the_port_for_metrics_is_used(secure):
+    other = Authority(secure.authority.folder / "other")
+    bob = ("--cert", secure.authority.issue("bob"))
+    secure.key_store.write_bytes(other.issue("server").read_bytes())
+    deadline = time.monotonic() + 30
+    while curl(secure, other, *bob)[0] != 0:
+        assert time.monotonic() < deadline, secure.log_tail()
+        time.sleep(0.1)
+
+
+def test_a_port_for_metrics_without_its_files_is_no_start(tmp_path):
+    cfg = {**metrics_cfg(free_port()), "metricsProvider.httpsPort": str(free_port()),
+           "metricsProvider.ssl.need.client.auth": "false"}
+    for keys, told in (
+        ({}, "metricsProvider.httpsPort is set but metricsProvider.ssl.keyStore.location is not set"),
+        ({"metricsProvider.ssl.keyStore.location": str(tmp_path / "none.pem")},
+         f"metricsProvider.ssl.keyStore.location: {tmp_path}/none.pem: cannot be read"),
+    ):
+        server = QuendaServer(tmp_path / "server", {**cfg, **keys}, port=free_port())
+        server.data_dir.mkdir(exist_ok=True)
+        server.spawn()
+        assert server.process.wait(20) == 2
+        assert told in server.log_tail() and "Invalid config, exiting abnormally" in server.log_tail()
 
 
 def test_prometheus_scrapes_one_member_and_its_alert_rules_load(alone, tmp_path):

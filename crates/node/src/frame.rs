@@ -134,6 +134,11 @@ const TOUCHED_ACK: u8 = 7;
 const STATUS: u8 = 8;
 const NOT_MEMBER: u8 = 9;
 
+/// Whether the bytes of a frame are commands for the leader's log.
+pub fn is_forward(frame: &[u8]) -> bool {
+    frame.first() == Some(&FORWARD)
+}
+
 impl Frame<'_> {
     /// The frame's bytes.
     pub fn encode(&self) -> Bytes {

@@ -31,7 +31,7 @@ mod work;
 
 pub use agreement::Difference;
 pub use applier::{Applier, Connections, Effects, EntryCause, EntryError, Settled};
-pub use frame::PeerFrameError;
+pub use frame::{PeerFrameError, is_forward};
 pub use member::{Member, TransferRefusal};
 pub use session_tracker::SessionTracker;
 pub use view::View;

@@ -324,3 +324,6 @@ pub const QUOTA_REPORT: Duration = Duration::from_secs(60);
 
 /// Bytes of a file with settings. A longer one is none: the start, or the check, ends with a message.
 pub const CONFIG_FILE_MAX: u64 = 1 << 20;
+
+/// Settings of one file. One with more is none, either.
+pub const CONFIG_SETTINGS_MAX: usize = 5000;

@@ -10,20 +10,28 @@ use crate::config::{ServerConfig, TlsSettings};
 use crate::http::HttpListener;
 use crate::limits::QUORUM_BIND_PAUSE;
 use crate::listener::{self, Listeners};
-use crate::metrics;
+use crate::metrics::MetricsPorts;
 use crate::peers::{self, SystemResolver};
 use crate::serve_error::{ServeError, admin_remedy};
 
-/// The port for Prometheus, if there is to be one.
-pub(crate) fn open_metrics_port(config: &ServerConfig) -> Result<Option<HttpListener>, ServeError> {
+/// The ports for Prometheus, as many as there are to be.
+pub(crate) fn open_metrics_ports(config: &ServerConfig) -> Result<MetricsPorts, ServeError> {
     let Some(endpoint) = &config.metrics.endpoint else {
-        return Ok(None);
+        return Ok(MetricsPorts::default());
     };
-    let opened = metrics::open(endpoint).map_err(|cause| ServeError::Listen {
-        address: format!("{}:{}", endpoint.address, endpoint.port),
-        cause,
-    })?;
-    Ok(Some(opened))
+    let open = |port: Option<u16>| {
+        let listener = port.map(|port| {
+            HttpListener::bind(Some(&endpoint.address), port).map_err(|cause| ServeError::Listen {
+                address: format!("{}:{port}", endpoint.address),
+                cause,
+            })
+        });
+        listener.transpose()
+    };
+    Ok(MetricsPorts {
+        plain: open(endpoint.port)?,
+        secure: open(endpoint.secure_port)?,
+    })
 }
 
 /// The ports for clients.

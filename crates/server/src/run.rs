@@ -37,7 +37,7 @@ use crate::member_files::MemberFiles;
 use crate::metrics;
 use crate::neighbours::{InboxEvents, Neighbours};
 use crate::peers::{self, Facts, Identity, Peers, SystemResolver, servers_hash};
-use crate::ports::{open_admin_port, open_metrics_port, open_ports, open_quorum_port};
+use crate::ports::{open_admin_port, open_metrics_ports, open_ports, open_quorum_port};
 use crate::registry::Door;
 use crate::sasl::{self, Accounts};
 use crate::serve_error::ServeError;
@@ -48,29 +48,29 @@ use crate::tls::{self, Tls};
 const RELEASED_S: i64 = 1_795_910_400;
 
 /// Looks at the files that a configuration names, as a start would: certificates, keys and who is trusted. Nothing is
-/// opened, made or changed.
-///
-/// # Errors
-/// The server would not start.
-pub fn check_files(config: &ServerConfig) -> Result<(), ServeError> {
-    let tls = config.tls.as_ref();
-    tls.map(Tls::load).transpose()?;
-    config.admin.tls.as_ref().map(Tls::load).transpose()?;
-    admin::load_tls(&config.admin)?;
+/// opened, made or changed. All that is wrong is told: the server would not start.
+pub fn check_files(config: &ServerConfig) -> Vec<ServeError> {
+    let listeners = [
+        config.tls.as_ref(),
+        config.admin.tls.as_ref(),
+        config.metrics.tls(),
+    ];
+    let loaded = listeners.into_iter().flatten().map(Tls::load);
+    let mut wrong: Vec<ServeError> = loaded.filter_map(|tls| Some(tls.err()?.into())).collect();
     let Some(audit) = &config.audit else {
-        return Ok(());
+        return wrong;
     };
     let parent = audit
         .path
         .parent()
         .filter(|parent| *parent != config.data_dir);
-    match parent.map(std::fs::metadata) {
-        Some(Err(cause)) => Err(ServeError::Audit {
+    if let Some(Err(cause)) = parent.map(std::fs::metadata) {
+        wrong.push(ServeError::Audit {
             path: audit.path.clone(),
             cause,
-        }),
-        Some(Ok(_)) | None => Ok(()),
+        });
     }
+    wrong
 }
 
 /// Serves until SIGTERM or SIGINT. Sessions survive the end.
@@ -95,15 +95,15 @@ pub fn serve(config: ServerConfig) -> Result<(), ServeError> {
     let listeners = runtime.block_on(open_ports(&config))?;
     let quorum = open_quorum_port(&config)?;
     let admin_port = open_admin_port(&config)?;
-    let metrics_port = open_metrics_port(&config)?;
+    let metrics_ports = open_metrics_ports(&config)?;
     // Before the store, too: files for TLS that are not usable must not cost a touch of it.
     let admin_tls = admin::load_tls(&config.admin)?;
+    let metrics_tls = metrics::load_tls(&config.metrics)?;
     let shared = Server::share(config, &listeners)?;
     // It answers already while the store is opened, which may take a while.
     let start_admin = |listener| admin::start(&shared, listener, admin_tls);
     let admin = admin_port.map(start_admin).transpose()?;
-    let start_metrics = |listener| metrics::start(listener, &shared);
-    let metrics = metrics_port.map(start_metrics).transpose()?;
+    let metrics = metrics::start(metrics_ports, &shared, metrics_tls)?;
     let server = Server::start(shared, quorum, runtime.handle())?;
     let serving = server.run(listeners, doors.handle(), stop_signal());
     let result = runtime.block_on(serving);
@@ -429,6 +429,7 @@ fn link(
         resolver: Arc::new(SystemResolver),
     };
     let peers = Arc::new(Peers::start(setup, runtime)?);
+    shared.set_peers(&peers);
     let files = config.written_file.as_deref();
     let files = files.map(MemberFiles::start).transpose()?;
     Ok(Neighbours::new(config, peers, images, identity, files))

@@ -108,7 +108,7 @@ impl From<CoreError> for ServeError {
 fn remedy(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::AddrInUse => {
-            ". Another process listens there: stop it, or choose another port (clientPort, --client-port; secureClientPort, --secure-client-port; metricsProvider.httpPort; the quorum port is the first one in the own server line)"
+            ". Another process listens there: stop it, or choose another port (clientPort, --client-port; secureClientPort, --secure-client-port; metricsProvider.httpPort, metricsProvider.httpsPort; the quorum port is the first one in the own server line)"
         }
         io::ErrorKind::AddrNotAvailable => {
             ". It is no address of this machine (clientPortAddress, --client-address)"

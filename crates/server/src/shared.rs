@@ -1,7 +1,7 @@
 //! What all threads of the server share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use quenda_frontend::{
@@ -24,6 +24,7 @@ use crate::listings::Listings;
 use crate::load::{LoadMonitor, Throttle};
 use crate::metrics::Metrics;
 use crate::output_budget::OutputBudget;
+use crate::peers::Peers;
 use crate::proposals::Proposals;
 use crate::quota_refusals::QuotaRefusals;
 use crate::registry::Registry;
@@ -90,6 +91,8 @@ pub struct Shared {
     next_connection: AtomicU64,
     /// The first id that this run of the process gave out.
     first_connection: u64,
+    /// The connections to the other members, once there are any.
+    peers: OnceLock<Weak<Peers>>,
     /// What the core thread knows of the ensemble.
     pub ensemble: RwLock<EnsembleView>,
     /// Sizes of what this member proposed.
@@ -153,6 +156,7 @@ impl Shared {
             next_connection: AtomicU64::new(first_connection),
             first_connection,
             audit: None,
+            peers: OnceLock::new(),
             ensemble: RwLock::default(),
             proposals: Proposals::default(),
             quota_refusals: QuotaRefusals::default(),
@@ -322,6 +326,16 @@ impl Shared {
     /// Whether the disk has no room for growth.
     pub fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// These are the connections to the other members from now on; whoever started them keeps them.
+    pub fn set_peers(&self, peers: &Arc<Peers>) {
+        self.peers.get_or_init(|| Arc::downgrade(peers));
+    }
+
+    /// The connections to the other members, if there are any.
+    pub fn peers(&self) -> Option<Arc<Peers>> {
+        self.peers.get()?.upgrade()
     }
 
     /// The client port, once it is bound.

@@ -400,6 +400,42 @@ fn addresses_of_others_cannot_be_taken() {
 }
 
 #[test]
+fn a_host_that_nobody_can_look_up_is_refused() {
+    let long = "a".repeat(256);
+    for host in ["${HOME}", "a b", "zoo9%eth0", "zöö9", &long] {
+        for line in [
+            format!("server.9={host}:19:29;2181"),
+            format!("server.9=zoo9:19:29;{host}:2181"),
+        ] {
+            assert_eq!(verdict(&joining(&line)), ErrorCode::BadArguments, "{line}");
+            let all = format!("{LINES}{line}");
+            assert_eq!(verdict(&members(&all)), ErrorCode::BadArguments, "{all}");
+        }
+    }
+    let longest = "a".repeat(255);
+    for host in [
+        "zoo_9-b.example.com",
+        "10.0.0.9",
+        "[fe80::9%eth0]",
+        &longest,
+    ] {
+        let line = format!("server.9={host}:19:29;2181");
+        assert_eq!(verdict(&joining(&line)), ErrorCode::Ok, "{line}");
+    }
+}
+
+#[test]
+fn a_host_of_the_founders_does_not_stand_in_the_way() {
+    let founded = format!("{LINES}server.7=${{ZOO7}}:1:2\n");
+    let outcome = Member::founded(&founded).reconfig(
+        &operator(),
+        &joining("server.9=zoo9:19:29;2181"),
+        SYNCED,
+    );
+    assert_eq!(outcome.code, ErrorCode::Ok);
+}
+
+#[test]
 fn the_config_znodes_list_decides() {
     let mut member = Member::founded(LINES);
     let list = vec![acl(31, "digest", "ops:h"), acl(1, "world", "anyone")];

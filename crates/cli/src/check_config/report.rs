@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use quenda_server::check_files;
 use quenda_server::config::{Check, CheckedSetting, Level, Source};
-use quenda_server::{ServeError, check_files};
 use serde_json::{Value, json};
 
 use super::summary::summary;
@@ -30,9 +30,9 @@ impl Report {
         let (warnings, notes) = (level(Level::Warn), level(Level::Info));
         let (errors, effective) = match &check.outcome {
             Ok(config) => {
-                let unusable = check_files(config).err();
-                let unusable = unusable.map(|error: ServeError| error.to_string());
-                (unusable.into_iter().collect(), summary(config))
+                let unusable = check_files(config);
+                let unusable = unusable.iter().map(ToString::to_string);
+                (unusable.collect(), summary(config))
             }
             Err(errors) => (errors.iter().map(ToString::to_string).collect(), Vec::new()),
         };

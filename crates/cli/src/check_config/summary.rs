@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use quenda_server::config::{AuditFormat, ClientAuth, Protocol, ServerConfig, TlsSettings};
+use quenda_server::config::{
+    AuditFormat, ClientAuth, MetricsEndpoint, Protocol, ServerConfig, TlsSettings,
+};
 
 /// Name and value of each line.
 pub fn summary(config: &ServerConfig) -> Vec<(String, String)> {
@@ -32,8 +34,7 @@ fn lines(config: &ServerConfig) -> Vec<(String, String)> {
         ("administration", administration(config)),
     ];
     if let Some(endpoint) = &config.metrics.endpoint {
-        let place = format!("http://{}:{}/metrics", endpoint.address, endpoint.port);
-        lines.push(("metrics", place));
+        lines.push(("metrics", metrics(endpoint)));
     }
     if let Some(tls) = &config.tls {
         lines.push(("TLS", self::tls(tls)));
@@ -50,6 +51,17 @@ fn lines(config: &ServerConfig) -> Vec<(String, String)> {
     }
     let named = |(name, value): (&str, String)| (name.to_owned(), value);
     lines.into_iter().map(named).collect()
+}
+
+fn metrics(endpoint: &MetricsEndpoint) -> String {
+    let ports = [("http", endpoint.port), ("https", endpoint.secure_port)];
+    let ports = ports
+        .into_iter()
+        .filter_map(|(way, port)| Some((way, port?)));
+    let places: Vec<String> = ports
+        .map(|(way, port)| format!("{way}://{}:{port}/metrics", endpoint.address))
+        .collect();
+    places.join(", ")
 }
 
 fn member(config: &ServerConfig) -> String {

@@ -122,7 +122,7 @@ fn shell_options(words: Vec<OsString>, zkcli: bool) -> Vec<OsString> {
         }
         if let Some((_, ours, valued)) = ZKCLI_OPTIONS.iter().find(|(theirs, ..)| *theirs == text) {
             match (valued, words.next_if_valued(*valued)) {
-                (true, None) => eprintln!("Error: no argument found for option {text}"),
+                (true, None) if zkcli => eprintln!("Error: no argument found for option {text}"),
                 (_, value) => {
                     line.push(ours.into());
                     line.extend(value);
@@ -209,6 +209,8 @@ mod tests {
                 "quenda shell --zkcli -nonsense ls /",
                 "quenda shell --zkcli -- ls /",
             ),
+            // That there is no value is told as for any other option.
+            ("quenda shell -server", "quenda shell --server"),
             (
                 "zkcli -waitforconnection",
                 "zkcli shell --zkcli --waitforconnection",

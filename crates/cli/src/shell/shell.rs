@@ -278,6 +278,10 @@ impl Shell {
     pub fn complain(&self, error: &CommandError) {
         match error {
             CommandError::Output(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => {}
+            // Said twice, as there.
+            error @ CommandError::NotFound(_) if self.manner.zkcli => {
+                self.out.complain(&format!("Command not found: {error}"));
+            }
             error => self.out.complain(&error.to_string()),
         }
     }

@@ -8,6 +8,7 @@ use crate::ensemble_view::{EnsembleView, is_connected, is_synced};
 use crate::four_letter::Source;
 use crate::member_status;
 use crate::node_source::NodeSource;
+use crate::peers::LinkFigures;
 use crate::served::Served;
 
 /// `leader`.
@@ -26,7 +27,7 @@ pub(super) fn leader(admin: &Admin) -> Fields {
     ]
 }
 
-/// `observers`. What passes between members is not counted by member, so those figures are 0.
+/// `observers`.
 pub(super) fn observers(admin: &Admin) -> Fields {
     let view = admin.shared.ensemble.read().clone();
     let servers = servers(admin).unwrap_or_default();
@@ -40,7 +41,11 @@ pub(super) fn observers(admin: &Admin) -> Fields {
         .filter_map(|peer| Some((peer, observer(peer.id)?)))
         .collect();
     let synced = observers.iter().filter(|(peer, _)| is_synced(peer)).count();
+    let links = admin.shared.peers();
+    let links = links.map(|peers| peers.figures()).unwrap_or_default();
     let described = observers.iter().map(|(peer, server)| {
+        let link = links.iter().find(|link| link.peer == peer.id);
+        let figure = |of: fn(&LinkFigures) -> u64| link.map_or(0, of);
         let address = server.addresses.first();
         let address = address.map(|address| place(&address.host, address.quorum_port));
         vec![
@@ -49,12 +54,15 @@ pub(super) fn observers(admin: &Admin) -> Fields {
                 format!("/{}", address.unwrap_or_default()),
             ),
             field("sid", peer.id),
-            field("established", 0),
-            field("queued_packets", 0),
-            field("queued_packets_size", 0),
-            field("packets_received", 0),
-            field("packets_sent", 0),
-            field("requests", 0),
+            field("established", link.map_or(0, |link| link.since_ms)),
+            field("queued_packets", figure(|link| link.queued as u64)),
+            field(
+                "queued_packets_size",
+                figure(|link| link.queued_bytes as u64),
+            ),
+            field("packets_received", figure(|link| link.received)),
+            field("packets_sent", figure(|link| link.sent)),
+            field("requests", figure(|link| link.requests)),
             field("last_zxid", peer.zxid),
         ]
     });

@@ -20,6 +20,7 @@ use super::json::{Fields, Json, field};
 use super::query::{self, Query};
 use super::{Admin, auth, backups, clients, ensemble, figures, shedding, transfer};
 use crate::calm::Calm;
+use crate::config::AdminSettings;
 use crate::four_letter::{NOT_SERVING, Source};
 use crate::http::{Caller, read_body};
 use crate::limits::{ADMIN_BODY_BYTES, ADMIN_LISTING_PATIENCE, HTTP_HEAD_PATIENCE};
@@ -74,7 +75,7 @@ async fn other(admin: &Arc<Admin>, path: &str, method: &Method) -> Response<Body
         "/status",
     ];
     if !known.contains(&path) {
-        return StatusCode::NOT_FOUND.into_response();
+        return nothing_here(admin.settings(), &known);
     }
     if !matches!(*method, Method::GET | Method::HEAD) {
         return wrong_method("GET, HEAD");
@@ -97,6 +98,15 @@ async fn other(admin: &Arc<Admin>, path: &str, method: &Method) -> Response<Body
                 .map_or_else(failed, |text| with_json(200, text.into()))
         }
     }
+}
+
+fn nothing_here(settings: &AdminSettings, known: &[&str]) -> Response<Body> {
+    let text = format!(
+        "nothing is here; see {}, {}\n",
+        settings.command_url,
+        known.join(", ")
+    );
+    (StatusCode::NOT_FOUND, text).into_response()
 }
 
 fn healthy(health: Health) -> Response<Body> {
@@ -244,9 +254,13 @@ fn fields(admin: &Admin, command: Command, query: &Query) -> Fields {
         Command::Watches => clients::watches(&source),
         Command::WatchesByPath => clients::watches_by_path(&source),
         Command::ZabState => ensemble::zab_state(admin, &source),
-        // Nothing is counted by observer, so there is nothing to zero.
-        Command::ObserverConnectionStatReset
-        | Command::Restore
+        Command::ObserverConnectionStatReset => {
+            if let Some(peers) = admin.shared.peers() {
+                peers.reset_figures();
+            }
+            Fields::new()
+        }
+        Command::Restore
         | Command::Ruok
         | Command::ShedConnections
         | Command::Snapshot

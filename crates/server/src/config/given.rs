@@ -86,7 +86,7 @@ pub(super) fn likely_meant(name: &str) -> Option<&'static str> {
         _ => 2,
     };
     keys::names()
-        .filter(|known| !known.ends_with('*'))
+        .filter(|known| !known.ends_with('*') && known.len().abs_diff(lower.len()) <= bound)
         .map(|known| (distance(&lower, &known.to_ascii_lowercase()), known))
         .filter(|(distance, _)| *distance <= bound)
         .min()

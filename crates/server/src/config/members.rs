@@ -11,6 +11,9 @@ use super::resolve::Reader;
 /// ZooKeeper's words, and what to do.
 pub(super) const NO_ID: &str = "myid file is missing: write N of this member's server.N line into the file myid in dataDir, or give --my-id N";
 
+/// Letters of a wrong host name that are shown.
+const SHOWN_HOST: usize = 64;
+
 /// What the settings say about members.
 pub(super) struct Members {
     /// See [`super::ServerConfig::my_id`].
@@ -82,7 +85,7 @@ pub(super) fn resolve(
 }
 
 /// The lines, by rising id.
-fn servers(reader: &Reader<'_>) -> Result<Vec<Server>, ConfigError> {
+pub(super) fn servers(reader: &mut Reader<'_>) -> Result<Vec<Server>, ConfigError> {
     let lines = reader.settings.family("server.");
     let servers = lines.map(|(id, value)| {
         Server::parse(id, value).map_err(|error| ConfigError::invalid(error.to_string()))
@@ -97,12 +100,27 @@ fn servers(reader: &Reader<'_>) -> Result<Vec<Server>, ConfigError> {
     }
     for server in &servers {
         checked(server.id)?;
+        remark_host(reader, server);
     }
     Ok(servers)
 }
 
+/// Without one of several members an ensemble works, so this is no reason not to start.
+fn remark_host(reader: &mut Reader<'_>, server: &Server) {
+    if let Some(host) = server.impossible_host() {
+        let shown: String = host.chars().take(SHOWN_HOST).collect();
+        reader.remarks.push(Remark::warn(format!(
+            "server.{}: {shown} cannot be the name of a host: nobody reaches the member by it",
+            server.id
+        )));
+    }
+}
+
 /// Whether the lines make an ensemble. A single voter is one only if `standaloneEnabled` says so; else it runs alone.
-fn is_distributed(reader: &mut Reader<'_>, servers: &[Server]) -> Result<bool, ConfigError> {
+pub(super) fn is_distributed(
+    reader: &mut Reader<'_>,
+    servers: &[Server],
+) -> Result<bool, ConfigError> {
     let standalone_enabled = reader.strict_bool("standaloneEnabled")?;
     let voters = servers.iter().filter(|server| !server.observer).count();
     let observers = servers.len() - voters;
@@ -131,7 +149,7 @@ fn is_distributed(reader: &mut Reader<'_>, servers: &[Server]) -> Result<bool, C
 }
 
 /// A limit in ticks, without which an ensemble does not start.
-fn limit(reader: &Reader<'_>, name: &str) -> Result<u32, ConfigError> {
+pub(super) fn limit(reader: &Reader<'_>, name: &str) -> Result<u32, ConfigError> {
     if reader.settings.get(name).is_none() {
         return Err(ConfigError::invalid(format!("{name} is not set")));
     }
@@ -196,7 +214,7 @@ fn checked(id: u64) -> Result<u64, ConfigError> {
 }
 
 /// The id in a `myid` file, `None` if there is no file. Only the first line counts, and it must be a bare number.
-fn read_my_id(path: &Path) -> Result<Option<u64>, ConfigError> {
+pub(super) fn read_my_id(path: &Path) -> Result<Option<u64>, ConfigError> {
     let text = match file::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

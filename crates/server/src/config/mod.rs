@@ -32,6 +32,7 @@ mod tls;
 #[cfg(test)]
 mod tls_tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use quenda_frontend::EnsembleNames;
@@ -274,8 +275,8 @@ pub fn audit_of_refused(
     resolve::audit_alone(&settings, overrides, &mut remarks)
 }
 
-/// As [`ServerConfig::load`], with every line that was read in `settings` also if it fails, and with every refused key
-/// among the errors, of which there is at least one.
+/// As [`ServerConfig::load`], with every line that was read in `settings` also if it fails, and with all that is wrong
+/// among the errors, of which there is at least one: the first is why a start ends.
 fn load_into(
     settings: &mut settings::Settings,
     file: Option<&Path>,
@@ -300,9 +301,19 @@ fn load_into(
         Ok(_) => Err(errors),
         Err(error) => {
             errors.push(error);
+            add_others(&mut errors, resolve::of_all_parts(settings, overrides));
             Err(errors)
         }
     }
+}
+
+/// What is wrong with one part may show in another, too, in the same words.
+fn add_others(errors: &mut Vec<ConfigError>, others: Vec<ConfigError>) {
+    let mut told: BTreeSet<String> = errors.iter().map(ToString::to_string).collect();
+    let news = others
+        .into_iter()
+        .filter(|error| told.insert(error.to_string()));
+    errors.extend(news.collect::<Vec<_>>());
 }
 
 /// ZooKeeper notes there what was proposed; here that is in the replicated log.

@@ -20,8 +20,15 @@ pub struct Pair {
 
 /// An escape `\u` that is not followed by four hexadecimal digits.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed \\uxxxx encoding")]
-pub struct Malformed;
+#[error("malformed \\uxxxx encoding in line {line}")]
+pub struct Malformed {
+    /// Number of the line that its key begins in, from 1.
+    pub line: usize,
+}
+
+/// What follows an escape is not what has to.
+#[derive(Debug)]
+struct BadEscape;
 
 /// Reads a text. Bytes are ISO-8859-1, as Java takes them. The pairs come in the order of the text; a key may come more
 /// than once, and its last value is the one that counts.
@@ -35,10 +42,11 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Pair>, Malformed> {
     };
     let mut pairs = Vec::new();
     while let Some(logical) = lines.next_logical(bytes.len()) {
-        let (key, value) = pair(&logical.content)?;
+        let line = logical.line;
+        let (key, value) = pair(&logical.content).map_err(|BadEscape| Malformed { line })?;
         let length = bytes.len() - lines.rest.len() - logical.start;
         pairs.push(Pair {
-            line: logical.line,
+            line,
             key,
             value,
             start: logical.start,
@@ -173,7 +181,7 @@ fn ends_in_escape(line: &[u8]) -> bool {
 }
 
 /// Cuts a logical line at its first unescaped separator.
-fn pair(line: &[u8]) -> Result<(String, String), Malformed> {
+fn pair(line: &[u8]) -> Result<(String, String), BadEscape> {
     let mut escaped = false;
     let key_end = line
         .iter()
@@ -199,7 +207,7 @@ fn skip_blanks(bytes: &[u8]) -> &[u8] {
     &bytes[start..]
 }
 
-fn unescape(bytes: &[u8]) -> Result<String, Malformed> {
+fn unescape(bytes: &[u8]) -> Result<String, BadEscape> {
     let mut units: Vec<u16> = Vec::with_capacity(bytes.len());
     let mut rest = bytes.iter();
     while let Some(&byte) = rest.next() {
@@ -220,15 +228,15 @@ fn unescape(bytes: &[u8]) -> Result<String, Malformed> {
     Ok(String::from_utf16_lossy(&units))
 }
 
-fn code_unit<'a>(digits: impl Iterator<Item = &'a u8>) -> Result<u16, Malformed> {
+fn code_unit<'a>(digits: impl Iterator<Item = &'a u8>) -> Result<u16, BadEscape> {
     let mut unit = 0;
     let mut count = 0;
     for &digit in digits {
-        let value = char::from(digit).to_digit(16).ok_or(Malformed)?;
-        unit = unit << 4 | u16::try_from(value).map_err(|_| Malformed)?;
+        let value = char::from(digit).to_digit(16).ok_or(BadEscape)?;
+        unit = unit << 4 | u16::try_from(value).map_err(|_| BadEscape)?;
         count += 1;
     }
-    if count == 4 { Ok(unit) } else { Err(Malformed) }
+    if count == 4 { Ok(unit) } else { Err(BadEscape) }
 }
 
 #[cfg(test)]
@@ -254,7 +262,7 @@ mod tests {
             let expected: Vec<&str> = columns.collect();
             let parsed = parse(&bytes).map(values);
             if expected == ["malformed"] {
-                assert_eq!(parsed, Err(Malformed), "{line}");
+                parsed.expect_err(line);
             } else {
                 let expected = expected
                     .chunks(2)
@@ -288,6 +296,13 @@ mod tests {
                 (6, "a", "3", b"a=3"),
             ]
         );
+    }
+
+    #[test]
+    fn a_malformed_escape_is_told_with_its_line() {
+        let line = |text: &[u8]| parse(text).expect_err("malformed").line;
+        assert_eq!(line(b"a=1\n\nb=\\u12\n"), 3);
+        assert_eq!(line(b"# \\u\na=1\\\n  2\nb\\ug=1"), 4);
     }
 
     #[test]

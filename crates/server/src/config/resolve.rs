@@ -1,5 +1,7 @@
 //! From text to typed, checked settings.
 
+mod refusals;
+
 use std::path::{Path, PathBuf};
 
 use quenda_frontend::EnsembleNames;
@@ -10,6 +12,8 @@ use super::members::Members;
 use super::remark::{ConfigError, Remark};
 use super::settings::Settings;
 use super::{AuditSettings, DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
+pub(super) use refusals::of_all_parts;
+
 use super::{admin, audit, backup, keys, leader_serves, load, members, metrics, sasl};
 use super::{storage, throttle, tls};
 
@@ -62,9 +66,7 @@ pub(super) fn resolve(
     remarks: &mut Vec<Remark>,
 ) -> Result<ServerConfig, ConfigError> {
     let mut reader = Reader { settings, remarks };
-    let data_dir = reader
-        .directory("dataDir", overrides.data_dir.as_deref())
-        .ok_or(ConfigError::invalid("dataDir is not set"))?;
+    let data_dir = data_directory(&mut reader, overrides)?;
     let data_log_dir = reader.directory("dataLogDir", overrides.data_log_dir.as_deref());
     reader.demand_directories([Some(&data_dir), data_log_dir.as_ref()])?;
     let tick_time_ms = reader.tick_time()?;
@@ -157,6 +159,11 @@ pub(super) fn resolve(
         init_limit,
         sync_limit,
     })
+}
+
+fn data_directory(reader: &mut Reader<'_>, overrides: &Overrides) -> Result<PathBuf, ConfigError> {
+    let directory = reader.directory("dataDir", overrides.data_dir.as_deref());
+    directory.ok_or(ConfigError::invalid("dataDir is not set"))
 }
 
 /// The audit log of a configuration that may be wrong otherwise.

@@ -8,6 +8,7 @@ use super::given::{Given, Source, is_secret, likely_meant};
 use super::keys::{self, Key, Place, Policy};
 use super::properties::{self, Pair};
 use super::remark::{ConfigError, Remark};
+use crate::limits::CONFIG_SETTINGS_MAX;
 
 /// What the environment of the process says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -379,8 +380,15 @@ fn spelling(name: &str) -> &str {
 
 fn read(path: &Path) -> Result<Vec<Pair>, ConfigError> {
     let bytes = file::read(path).map_err(|source| ConfigError::unreadable(path, source))?;
-    properties::parse(&bytes).map_err(|source| ConfigError::Malformed {
+    let pairs = properties::parse(&bytes).map_err(|source| ConfigError::Malformed {
         path: path.to_owned(),
         source,
-    })
+    })?;
+    match pairs.len() > CONFIG_SETTINGS_MAX {
+        false => Ok(pairs),
+        true => Err(ConfigError::invalid(format!(
+            "{} has more than {CONFIG_SETTINGS_MAX} settings: is it a configuration?",
+            path.display()
+        ))),
+    }
 }

@@ -321,7 +321,7 @@ fn a_file_that_cannot_be_read_or_parsed_is_named() {
     );
     let text = Case::with("a=\\u12").refusal();
     assert!(
-        text.ends_with("zoo.cfg: malformed \\uxxxx encoding"),
+        text.ends_with("zoo.cfg: malformed \\uxxxx encoding in line 3"),
         "{text}"
     );
 }
@@ -793,4 +793,79 @@ fn a_switch_with_another_word_is_told_with_what_counts() {
         assert!(found, "{line}: {all:?}");
     }
     assert_eq!(warnings("readonlymode.enabled=TRUE\nskipACL=yes"), [""; 0]);
+}
+
+/// All that a check tells.
+fn all_refusals(text: &str) -> Vec<String> {
+    let case = Case::new(text);
+    let check = ServerConfig::check(
+        Some(&case.path("zoo.cfg")),
+        &case.environment,
+        &case.overrides,
+    );
+    let errors = check.outcome.expect_err("refused");
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_check_tells_of_all_that_is_wrong() {
+    let text = "dataDir=DIR\nclientPort=x\nmaxClientCnxns=abc\nenforce.auth.enabled=true\n\
+                enforce.auth.schemes=sasl\nserver.1=a:1:2\nserver.2=b:1:2\nreconfigEnabled=maybe\n\
+                snapshot.compression.method=zip\nautopurge.purgeInterval=often\n";
+    let told = all_refusals(text);
+    for part in [
+        "clientPort: x is not a port",
+        "maxClientCnxns: abc is not a number",
+        "no authentication provider for the scheme sasl",
+        "initLimit is not set",
+        "syncLimit is not set",
+        "myid file is missing",
+        "Invalid option maybe for reconfigEnabled",
+        "autopurge.purgeInterval: often is not a number",
+    ] {
+        let count = told.iter().filter(|line| line.contains(part)).count();
+        assert_eq!(count, 1, "{part}: {told:#?}");
+    }
+}
+
+#[test]
+fn one_mistake_is_told_once() {
+    for (text, expected) in [
+        ("clientPort=2181", "dataDir is not set"),
+        ("dataDir=DIR\nclientPort=x", "clientPort: x is not a port"),
+        ("dataDir=DIR\ntickTime=x", "tickTime: x is not a number"),
+        ("dataDir=DIR\nserver.1=a:1", "does not have the form"),
+        (
+            "dataDir=DIR\nclientPortAddress=a",
+            "but clientPort is not set",
+        ),
+        (
+            "dataDir=DIR\nsecureClientPort=1",
+            "ssl.keyStore.location is not set",
+        ),
+    ] {
+        let told = all_refusals(text);
+        assert!(told.len() == 1 && told[0].contains(expected), "{told:#?}");
+    }
+}
+
+#[test]
+fn what_has_too_many_settings_is_no_configuration() {
+    let many: String = (0..6000).map(|number| format!("key{number}=1\n")).collect();
+    let refusal = Case::with(&many).refusal();
+    assert!(refusal.contains("more than 5000 settings"), "{refusal}");
+}
+
+#[test]
+fn a_member_whose_host_cannot_be_one_is_told() {
+    let lines = "initLimit=5\nsyncLimit=2\nserver.1=zoo_1:1:2\nserver.2=[fe80::1%eth0]:1:2\n";
+    let remarks = |host: &str| {
+        let mut case = Case::with(&format!("{lines}server.3={host}:1:2\n"));
+        case.overrides.my_id = Some(1);
+        let told = case.remarks();
+        told.iter()
+            .any(|remark| remark.text.contains("cannot be the name of a host"))
+    };
+    assert!(!remarks("zoo3.example.com"));
+    assert!(remarks("${HOME}") && remarks(&"a".repeat(300)));
 }

@@ -41,7 +41,7 @@ pub use checkpoints::Checkpoints;
 pub use clients::Clients;
 pub use counter::{Counter, Counts};
 pub use disk::DiskFigures;
-pub use endpoint::{open, start};
+pub use endpoint::{MetricsPorts, load_tls, start};
 pub use exposition::PrometheusPage;
 pub use fanout::FanOut;
 pub use keeper::keep;

@@ -110,6 +110,7 @@ async fn read(stream: impl AsyncRead + Unpin, place: &Place, context: &Context) 
 /// Hands frames over once the core has dealt with enough of what came before.
 async fn deliver(frames: Vec<Bytes>, place: &Place, context: &Context) {
     let cost: usize = frames.iter().map(|frame| frame.len() + FRAME_COST).sum();
+    place.flow.receive(&frames);
     let permits = u32::try_from(cost.min(PEER_DELIVERED_BYTES)).unwrap_or(u32::MAX);
     // The semaphore is never closed; if it were, there would be nothing to wait for.
     let room = Arc::clone(&place.room).acquire_many_owned(permits).await;

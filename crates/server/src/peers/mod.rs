@@ -13,6 +13,7 @@ mod complaints;
 mod context;
 mod delivery;
 mod dialer;
+mod flow;
 mod frame;
 mod handshake;
 mod identity;
@@ -47,6 +48,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 pub use delivery::{Delivery, PeerEvents};
+pub use flow::LinkFigures;
 pub use identity::{Facts, Identity, servers_hash};
 pub use images::{ImageError, ImageSink, Images};
 pub use listen::{Own, listen};
@@ -156,6 +158,16 @@ impl Peers {
     /// Frames that wait for the connection to each peer.
     pub fn queued(&self) -> Vec<(u64, usize)> {
         self.context.roster.queued()
+    }
+
+    /// What passes between this member and each peer that is connected.
+    pub fn figures(&self) -> Vec<LinkFigures> {
+        self.context.roster.figures()
+    }
+
+    /// Counts anew what passes.
+    pub fn reset_figures(&self) {
+        self.context.roster.reset_figures();
     }
 
     /// Queues a frame for a peer, and never waits. `false` when it was dropped: the peer is not connected, or

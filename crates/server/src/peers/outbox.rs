@@ -1,10 +1,13 @@
 //! What waits to be written on one connection: a queue bounded in bytes that never makes its sender wait.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use super::flow::Flow;
 
 /// What one frame costs beside its bytes.
 const FRAME_COST: usize = 64;
@@ -15,6 +18,7 @@ pub(super) struct Outbox {
     state: Mutex<State>,
     wake: Notify,
     max: usize,
+    flow: Arc<Flow>,
 }
 
 #[derive(Debug, Default)]
@@ -25,12 +29,13 @@ struct State {
 }
 
 impl Outbox {
-    /// A queue of at most `max` bytes; one frame is always admitted when it is empty.
-    pub(super) fn new(max: usize) -> Outbox {
+    /// A queue of at most `max` bytes; one frame is always admitted when it is empty. What is taken is counted in `flow`.
+    pub(super) fn new(max: usize, flow: Arc<Flow>) -> Outbox {
         Outbox {
             state: Mutex::default(),
             wake: Notify::new(),
             max,
+            flow,
         }
     }
 
@@ -56,6 +61,12 @@ impl Outbox {
         self.state.lock().frames.len()
     }
 
+    /// The same, and their bytes.
+    pub(super) fn load(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.frames.len(), state.cost)
+    }
+
     /// Takes no more frames; those that are here are still written.
     pub(super) fn close(&self) {
         self.state.lock().closed = true;
@@ -67,6 +78,7 @@ impl Outbox {
     pub(super) fn try_take(&self, bytes: usize, into: &mut Vec<Bytes>) -> bool {
         let mut state = self.state.lock();
         let mut taken = 0;
+        let before = into.len();
         while taken < bytes
             && let Some(frame) = state.frames.pop_front()
         {
@@ -75,6 +87,7 @@ impl Outbox {
             taken += cost;
             into.push(frame);
         }
+        self.flow.send(into.len() - before);
         !(into.is_empty() && state.closed)
     }
 
@@ -90,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_bound_holds_and_is_given_back() {
-        let outbox = Outbox::new(1000);
+        let outbox = Outbox::new(1000, Arc::new(Flow::start()));
         assert!(
             outbox.push(Bytes::from(vec![0; 5000])),
             "one always fits an empty queue"
@@ -106,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_closed_queue_is_emptied_first() {
-        let outbox = Outbox::new(1000);
+        let outbox = Outbox::new(1000, Arc::new(Flow::start()));
         assert!(outbox.push(Bytes::from_static(b"a")));
         outbox.close();
         assert!(!outbox.push(Bytes::from_static(b"b")));

@@ -11,6 +11,7 @@ use quenda_node::PeerState;
 use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::flow::{Flow, LinkFigures};
 use super::identity::{About, Facts};
 use super::outbox::Outbox;
 use crate::limits::{PEER_BRIEF, PEER_DELIVERED_BYTES, PEER_QUEUE_BYTES, PEERS_MAX};
@@ -46,6 +47,8 @@ pub(super) struct Place {
     pub(super) turn: Arc<AsyncMutex<()>>,
     /// Room for frames of this peer that the core has not dealt with.
     pub(super) room: Arc<Semaphore>,
+    /// What passes on the peer's connections.
+    pub(super) flow: Arc<Flow>,
     /// An earlier process of this peer was connected, which is gone thereby.
     pub(super) outlives: bool,
     /// How many before this one, in this direction, ended as soon as they had begun.
@@ -83,6 +86,7 @@ struct Peer {
     dialed_turn: Arc<AsyncMutex<()>>,
     accepted_turn: Arc<AsyncMutex<()>>,
     room: Arc<Semaphore>,
+    flow: Arc<Flow>,
     facts: Facts,
     /// Connections in a row that ended at once.
     dialed_brief: u32,
@@ -109,6 +113,7 @@ impl Default for Peer {
             dialed_turn: Arc::default(),
             accepted_turn: Arc::default(),
             room: Arc::new(Semaphore::new(PEER_DELIVERED_BYTES)),
+            flow: Arc::new(Flow::start()),
             facts: Facts {
                 cluster: 0,
                 state: PeerState::Fresh,
@@ -203,14 +208,17 @@ impl Roster {
         entry.facts = about.facts;
         entry.mourned = false;
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
-        let outbox = Arc::new(Outbox::new(PEER_QUEUE_BYTES));
+        let outlives = entry.end_earlier_process(about.incarnation);
+        if outlives || !entry.is_connected() {
+            entry.flow = Arc::new(Flow::start());
+        }
+        let outbox = Arc::new(Outbox::new(PEER_QUEUE_BYTES, Arc::clone(&entry.flow)));
         let held = Held {
             serial,
             incarnation: about.incarnation,
             outbox: Arc::clone(&outbox),
             cancel: cancel.clone(),
         };
-        let outlives = entry.end_earlier_process(about.incarnation);
         if let Some(before) = entry.held(direction).replace(held) {
             before.cancel.cancel();
         }
@@ -225,6 +233,7 @@ impl Roster {
             cancel,
             turn: Arc::clone(entry.turn(direction)),
             room: Arc::clone(&entry.room),
+            flow: Arc::clone(&entry.flow),
             outlives,
             brief: *entry.brief(direction),
             since: Instant::now(),
@@ -314,6 +323,24 @@ impl Roster {
         queued.collect()
     }
 
+    /// What passes between this member and each peer that is connected.
+    pub(super) fn figures(&self) -> Vec<LinkFigures> {
+        let state = self.state.lock();
+        let peers = state.peers.iter();
+        let figures = peers.filter_map(|(id, peer)| {
+            let held = peer.dialed.as_ref().or(peer.accepted.as_ref())?;
+            Some(peer.flow.figures(*id, held.outbox.load()))
+        });
+        figures.collect()
+    }
+
+    /// Counts anew what passes.
+    pub(super) fn reset_figures(&self) {
+        for peer in self.state.lock().peers.values() {
+            peer.flow.reset();
+        }
+    }
+
     /// What tells the peer's dialer that the peer is there.
     pub(super) fn here(&self, peer: u64) -> Arc<Notify> {
         let mut state = self.state.lock();
@@ -333,6 +360,43 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_passes_is_counted_from_when_the_peer_came() {
+        let roster = Roster::default();
+        let enter = |incarnation| {
+            let about = About {
+                facts: Facts {
+                    cluster: 1,
+                    state: PeerState::Member,
+                },
+                servers: 0,
+                incarnation,
+            };
+            let place = roster.enter(2, Direction::Dialed, about, CancellationToken::new());
+            place.expect("there is room")
+        };
+        let counts = || {
+            let figures = roster.figures();
+            let one = figures.first().expect("connected");
+            ((one.queued, one.queued_bytes), one.sent, one.received)
+        };
+        let first = enter(1);
+        assert!(roster.send(2, Bytes::from_static(b"abc")) && roster.send(2, Bytes::new()));
+        let queued = counts().0;
+        assert!(queued.0 == 2 && queued.1 >= 3, "{queued:?}");
+        assert!(first.outbox.try_take(1 << 20, &mut Vec::new()));
+        first.flow.receive(&[Bytes::from_static(b"x")]);
+        assert_eq!(counts(), ((0, 0), 2, 1));
+        roster.reset_figures();
+        assert_eq!(counts(), ((0, 0), 0, 0));
+        first.flow.receive(&[Bytes::from_static(b"x")]);
+        // The same process connects anew, then a later one.
+        let _second = enter(1);
+        assert_eq!(counts().2, 1);
+        let _third = enter(2);
+        assert_eq!(counts().2, 0);
+    }
 
     #[test]
     fn connections_that_end_at_once_are_counted_until_one_lasts() {

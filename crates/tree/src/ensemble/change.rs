@@ -17,6 +17,7 @@ impl EnsembleError {
                 ErrorCode::MarshallingError
             }
             EnsembleError::Form(_)
+            | EnsembleError::Host(_)
             | EnsembleError::Address(_)
             | EnsembleError::SamePorts(_)
             | EnsembleError::PeerType(_)
@@ -44,7 +45,19 @@ impl Ensemble {
             )?,
         };
         next.version = self.version;
+        self.check_hosts(&next)?;
         Ok(next)
+    }
+
+    /// Refuses hosts that nobody can look up, but for those that are members already.
+    fn check_hosts(&self, next: &Ensemble) -> Result<(), EnsembleError> {
+        let news = next
+            .servers()
+            .filter(|server| self.server(server.id) != Some(server));
+        match news.filter_map(Server::impossible_host).next() {
+            Some(host) => Err(EnsembleError::Host(host.to_owned())),
+            None => Ok(()),
+        }
     }
 
     fn amended(

@@ -52,6 +52,21 @@ pub fn is_member_id(id: u64) -> bool {
     matches!(id, 1..=0x7F | 0x81..=0xFE)
 }
 
+/// Longest name of a host, in bytes.
+const HOST_MAX: usize = 255;
+
+/// Whether a text can be the name of a host or an address. Names of containers have underscores, IPv6 addresses may name
+/// their network behind a percent sign.
+fn is_host(text: &str) -> bool {
+    let is_address = text.contains(':');
+    let fits = |byte: u8| match byte {
+        b'.' | b'-' | b'_' | b':' => true,
+        b'%' => is_address,
+        other => other.is_ascii_alphanumeric(),
+    };
+    (1..=HOST_MAX).contains(&text.len()) && text.bytes().all(fits)
+}
+
 impl Ensemble {
     /// The members with these ids; of two with the same id the later one counts.
     pub fn new(version: i64, servers: impl IntoIterator<Item = Server>) -> Ensemble {
@@ -115,6 +130,15 @@ impl Ensemble {
 }
 
 impl Server {
+    /// A host of the line that no system can look up, if there is one.
+    pub fn impossible_host(&self) -> Option<&str> {
+        let peers = self.addresses.iter().map(|address| &address.host);
+        let clients = [&self.client, &self.secure_client];
+        let clients = clients.into_iter().flatten().map(|(host, _)| host);
+        let mut hosts = peers.chain(clients).map(String::as_str);
+        hosts.find(|host| !is_host(host))
+    }
+
     /// The whole line, `server.N=` in front.
     pub fn line(&self) -> String {
         format!("server.{}={self}", self.id)

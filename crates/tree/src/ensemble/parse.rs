@@ -31,6 +31,9 @@ pub enum EnsembleError {
     /// The addresses of one member disagree.
     #[error("Multiple addresses should have the same role on server.{0}")]
     MixedRoles(u64),
+    /// A host that a request gives is none.
+    #[error("{0} is no host name")]
+    Host(String),
     /// Neither a member nor the version.
     #[error("Unrecognised parameter: {0}")]
     Parameter(String),
