@@ -75,13 +75,34 @@ CASES = {
     "server-name": BASE + LIMITS + THREE.replace("server.1", "server.x"),
     "conflicting-client": BASE + LIMITS + THREE.replace("a:1:2", "a:1:2;2185"),
     "agreeing-client": BASE + LIMITS + THREE.replace("a:1:2", "a:1:2;2181"),
+    "groups": BASE + LIMITS + THREE + "group.1=1:2:3\nweight.1=2\nweight.2=2\nweight.3=2\n",
+    "groups-of-one": BASE + LIMITS + THREE + "group.1=1\ngroup.2=2\ngroup.3=3\n",
+    "groups-of-a-single-server": "dataDir=DIR/data\nstandaloneEnabled=true\nserver.1=a:1:2;2185\ngroup.1=1\n",
+    "groups-that-count": BASE + LIMITS + THREE + "group.1=1:2:3\nweight.1=5\n",
+    "group-missing": BASE + LIMITS + THREE + "group.1=1:2\n",
+    "group-twice": BASE + LIMITS + THREE + "group.1=1:2:3\ngroup.2=3\n",
+    "group-number": BASE + LIMITS + THREE + "group.1=1:2:x\n",
+    "group-name": BASE + LIMITS + THREE + "group.x=1:2:3\n",
+    "group-without-dot": BASE + LIMITS + THREE + "group=1:2:3\n",
+    "group-of-an-observer": BASE + LIMITS + THREE + "server.4=d:1:2:observer\ngroup.1=1:2:3:4\n",
+    "group-and-observer": BASE + LIMITS + THREE + "server.4=d:1:2:observer\ngroup.1=1:2:3\n",
+    "weight-alone": BASE + LIMITS + THREE + "weight.1=1\n",
+    "weight-number": BASE + LIMITS + THREE + "group.1=1:2:3\nweight.1=x\n",
+    "algorithm-3": BASE + "standaloneEnabled=true\nelectionAlg=3\n",
+    "algorithm-x": BASE + "standaloneEnabled=true\nelectionAlg=x\n",
+    "addresses-disabled": BASE + LIMITS + "multiAddress.enabled=false\n" + THREE.replace("c:1:2", "c:1:2|d:1:2"),
+    "addresses-form": BASE + LIMITS + "multiAddress.enabled=no\n" + THREE,
+    "addresses-check-form": BASE + LIMITS + "multiAddress.reachabilityCheckEnabled=no\n" + THREE,
+    "addresses-time-form": BASE + LIMITS + "multiAddress.reachabilityCheckTimeoutMs=x\n" + THREE,
     "dynamic": BASE + LIMITS + "dynamicConfigFile=DIR/three.dynamic\n",
     "dynamic-and-static": BASE + LIMITS + "dynamicConfigFile=DIR/three.dynamic\n" + THREE,
     "dynamic-version": BASE + LIMITS + "dynamicConfigFile=DIR/version.dynamic\n",
     "dynamic-key": BASE + LIMITS + "dynamicConfigFile=DIR/key.dynamic\n",
+    "dynamic-groups": BASE + LIMITS + "dynamicConfigFile=DIR/groups.dynamic\n",
     "dynamic-missing": BASE + LIMITS + "dynamicConfigFile=DIR/none.dynamic\n",
 }
-DYNAMIC = {"three.dynamic": THREE.strip(), "version.dynamic": THREE + "version=1", "key.dynamic": THREE + "tickTime=1"}
+DYNAMIC = {"three.dynamic": THREE.strip(), "version.dynamic": THREE + "version=1", "key.dynamic": THREE + "tickTime=1",
+           "groups.dynamic": THREE + "group.1=1:2:3"}
 
 
 def write(folder):

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use quenda_proto::acl::{DIGEST, ENSEMBLE, IP, SASL, SUPER, X509};
+use quenda_proto::acl::{ANY_SASL_USER, DIGEST, ENSEMBLE, IP, SASL, SUPER, X509};
 use quenda_proto::frame::{self, OpenFrame};
 use quenda_proto::records::{AuthPacket, GetSaslRequest, SetSaslResponse};
 use quenda_proto::{Decode, Encode, ErrorCode, Reader};
@@ -164,6 +164,9 @@ impl Connection {
         let super_users = &self.settings.sasl_super_users;
         if super_users.iter().any(|super_user| super_user == user) {
             proved.push(Identity::new(SUPER, ""));
+        }
+        if let Some(any) = &self.settings.sasl_any_user {
+            proved.push(Identity::new(ANY_SASL_USER, any));
         }
         if self.add_identities(proved) {
             self.answer_sasl(xid, ErrorCode::Ok, Some(token));

@@ -8,6 +8,7 @@
 
 mod auth;
 mod connection;
+mod eager_acl;
 mod ensemble_names;
 mod estimate;
 mod fired;

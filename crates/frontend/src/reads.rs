@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 use quenda_proto::acl::perms::{ADMIN, READ};
-use quenda_proto::acl::{DIGEST, SUPER};
+use quenda_proto::acl::{ANY_SASL_USER, DIGEST, SUPER};
 use quenda_proto::frame::{self, OpenFrame};
 use quenda_proto::jute::{put_buffer, put_string};
 use quenda_proto::records::{
@@ -231,8 +231,10 @@ pub(crate) fn get_ephemerals(cx: &mut ReadContext<'_>, body: &[u8]) -> Result<()
 
 pub(crate) fn who_am_i(cx: &mut ReadContext<'_>, _body: &[u8]) -> Result<(), ErrorCode> {
     let frame = cx.begin(64);
-    cx.out.put_i32(cx.identities.len() as i32);
-    for identity in cx.identities {
+    let own = |identity: &&Identity| &*identity.scheme != ANY_SASL_USER;
+    cx.out
+        .put_i32(cx.identities.iter().filter(own).count() as i32);
+    for identity in cx.identities.iter().filter(own) {
         put_string(cx.out, &identity.scheme);
         put_string(cx.out, display_name(identity));
     }

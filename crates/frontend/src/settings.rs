@@ -32,6 +32,8 @@ pub struct Settings {
     pub sasl_enabled: bool,
     /// SASL users who pass every check (`superUser`). Default none.
     pub sasl_super_users: Vec<String>,
+    /// The SASL id of access lists that stands for every SASL user (`letAnySaslUserDoX`). Default none.
+    pub sasl_any_user: Option<String>,
     /// Whether a connection goes on, as nobody, when its authentication by SASL failed
     /// (`allowSaslFailedClients`); not if SASL is required. Default false.
     pub allow_sasl_failed_clients: bool,
@@ -42,6 +44,9 @@ pub struct Settings {
     pub enforce_auth: Vec<String>,
     /// Permissions are not checked (`skipACL`). Default false.
     pub skip_acl: bool,
+    /// Whether a write that this member sees to be forbidden is refused before it is proposed (`enableEagerACLCheck`).
+    /// Default false.
+    pub eager_acl_check: bool,
     /// Hard quotas are enforced (`enforceQuota`). Default false.
     pub enforce_quota: bool,
     /// Whether znodes with a time to live can be created (`extendedTypesEnabled`). Default true.
@@ -74,10 +79,12 @@ impl Default for Settings {
             x509_super_user: None,
             sasl_enabled: false,
             sasl_super_users: Vec::new(),
+            sasl_any_user: None,
             allow_sasl_failed_clients: false,
             ensemble_names: None,
             enforce_auth: Vec::new(),
             skip_acl: false,
+            eager_acl_check: false,
             enforce_quota: false,
             ttl_enabled: true,
             reconfig_enabled: false,

@@ -28,6 +28,10 @@ impl Connection {
             self.answer_in_turn(op, xid, ErrorCode::SystemError, world);
             return;
         }
+        if self.is_forbidden(op, body, world) {
+            self.answer_in_turn(op, xid, ErrorCode::NoAuth, world);
+            return;
+        }
         let settings = &self.settings.observation;
         self.observer.write_came(op, body, world.now_ms, settings);
         self.propose(op, body, proposals);

@@ -166,6 +166,32 @@ fn a_super_user_passes_every_check() {
     member.ok(bob, &get(2, "/nobodys", false));
 }
 
+/// `letAnySaslUserDoX`.
+#[test]
+fn an_id_may_stand_for_every_user() {
+    let (mut member, bob) = authenticated(Settings {
+        sasl_any_user: Some("anybody".to_owned()),
+        ..settings()
+    });
+    let other = member.client();
+    let list = |scheme, id| Some(vec![acl(31, scheme, id)]);
+    member.ok(bob, &create_with(1, "/shared", list("sasl", "anybody"), 0));
+    member.ok(bob, &set(2, "/shared", b"x"));
+    member.expect(other, &get(3, "/shared", false), ErrorCode::NoAuth);
+    member.ok(bob, &create_with(4, "/ann", list("sasl", "ann"), 0));
+    member.expect(bob, &get(5, "/ann", false), ErrorCode::NoAuth);
+    // It is no identity of the user's own: neither shown, nor what `auth` stands for.
+    let shown = member.ok(bob, &who_am_i(6)).body;
+    assert!(
+        !String::from_utf8_lossy(&shown).contains("any"),
+        "{shown:?}"
+    );
+    member.ok(bob, &create_with(7, "/bobs", list("auth", ""), 0));
+    let lists = member.ok(bob, &get_acl(8, "/bobs")).body;
+    let lists = String::from_utf8_lossy(&lists).into_owned();
+    assert!(lists.contains("bob") && !lists.contains("any"), "{lists}");
+}
+
 /// Answers the challenge wrongly; gives the answer and why the connection ends.
 fn refused(settings: Settings) -> (Vec<u8>, Option<CloseReason>) {
     let exchange = of_bob(false);

@@ -32,5 +32,7 @@ pub const SASL: &str = "sasl";
 pub const X509: &str = "x509";
 /// Name of the ensemble that a client means; proves nothing and is never part of a list.
 pub const ENSEMBLE: &str = "ensemble";
+/// Has what lists give to one id of [`SASL`], whoever the user is; never part of a list.
+pub const ANY_SASL_USER: &str = "anysasl";
 /// Passes every check; never part of a list.
 pub const SUPER: &str = "super";

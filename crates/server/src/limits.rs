@@ -119,10 +119,8 @@ pub const FLUSH_DELAY_MAX_MS: i64 = 250;
 /// How long a question to the core thread may wait for its answer.
 pub const ASK_PATIENCE: Duration = Duration::from_millis(300);
 
-/// How long a stop waits for what was already accepted to become durable.
-pub const STOP_PATIENCE: Duration = Duration::from_secs(10);
-
-/// The same while the log cannot be written: a few attempts. Clients whose writes are on their way are gone already.
+/// How long a stop waits for what was already accepted to become durable, at most, while the log cannot be written: a few
+/// attempts. Clients whose writes are on their way are gone already.
 pub const STOP_FAILING_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a stop waits then for the last checkpoint, and for the store to close. A disk that takes longer does not answer.
@@ -202,6 +200,9 @@ pub const PEER_COMPLAINTS_MAX: usize = 256;
 
 /// How long the same complaint about the same peer is not repeated in the log.
 pub const PEER_COMPLAINT_INTERVAL: Duration = Duration::from_secs(300);
+
+/// Members that are sent an image at one time, if no setting says otherwise.
+pub const IMAGE_FEEDS: usize = 1;
 
 /// Bytes of an image in one frame.
 pub const IMAGE_CHUNK_BYTES: usize = 1 << 20;

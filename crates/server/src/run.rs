@@ -29,7 +29,7 @@ use crate::core::{Core, Parts};
 use crate::founding::find_start;
 use crate::four_letter::{Environment, FourLetterWords, Whitelist, version};
 use crate::image_store::ImageStore;
-use crate::limits::{CLOSE_PATIENCE, FINISH_PATIENCE, STOP_PATIENCE};
+use crate::limits::{CLOSE_PATIENCE, FINISH_PATIENCE};
 use crate::listener::{Acceptor, Listeners};
 use crate::load::{self, LoadMonitor};
 use crate::log_writer::LogWriter;
@@ -309,7 +309,7 @@ impl Server {
         closing.cancel();
         self.shared.inbox.stop();
         // The final checkpoint included. A disk that does not answer at all would hold the core for ever.
-        let patience = STOP_PATIENCE + FINISH_PATIENCE;
+        let patience = self.shared.config.throttle.stop_patience + FINISH_PATIENCE;
         let ended = tokio::time::timeout(patience, self.core_ended.cancelled()).await;
         self.close_connections(tasks).await;
         if let Some(peers) = &self.peers {
@@ -427,6 +427,7 @@ fn link(
         events: Arc::new(InboxEvents(Arc::clone(shared))),
         images: Arc::clone(&images) as Arc<dyn peers::Images>,
         resolver: Arc::new(SystemResolver),
+        links: config.links.clone(),
     };
     let peers = Arc::new(Peers::start(setup, runtime)?);
     shared.set_peers(&peers);
@@ -501,10 +502,12 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
         x509_super_user: config.x509_super_user.clone(),
         sasl_enabled: config.sasl.enabled,
         sasl_super_users: config.sasl.super_users.clone(),
+        sasl_any_user: config.sasl.any_user.clone(),
         allow_sasl_failed_clients: config.sasl.allow_failed_clients,
         ensemble_names: config.ensemble_names.clone(),
         enforce_auth: config.enforce_auth_schemes.clone(),
         skip_acl: config.skip_acl,
+        eager_acl_check: config.eager_acl_check,
         enforce_quota: config.enforce_quota,
         ttl_enabled: config.ttl_enabled,
         reconfig_enabled: config.reconfig_enabled,

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quenda_proto::acl::{AUTH, DIGEST, IP, SUPER, WORLD};
+use quenda_proto::acl::{ANY_SASL_USER, AUTH, DIGEST, IP, SUPER, WORLD};
 use quenda_proto::jute::text_from_utf8;
 use sha1::{Digest, Sha1};
 use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
@@ -11,7 +11,7 @@ use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 /// Who somebody is, under which scheme that was proved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
-    /// digest, ip, sasl, x509 or super.
+    /// digest, ip, sasl, x509, super or anysasl.
     pub scheme: Box<str>,
     /// The identity in the scheme's own notation; a digest is `user:hash`.
     pub id: Box<str>,
@@ -33,7 +33,7 @@ impl Identity {
 
     /// Whether an `auth` entry of a list stands for this identity: all proved ones, not the address.
     pub fn is_proved(&self) -> bool {
-        !matches!(&*self.scheme, IP | SUPER | WORLD | AUTH)
+        !matches!(&*self.scheme, IP | ANY_SASL_USER | SUPER | WORLD | AUTH)
     }
 }
 

@@ -22,6 +22,7 @@ use super::limiter::{Limiter, Turn};
 use super::query::Query;
 use super::routes::{complaint, told};
 use crate::backup::{BackupError, Destination, Intake, Restored, Snapshot, snapshot};
+use crate::config::WITH_ZXID;
 
 const LAST_ZXID: HeaderName = HeaderName::from_static("last_zxid");
 const SNAPSHOT_SIZE: HeaderName = HeaderName::from_static("snapshot_size");
@@ -31,6 +32,9 @@ pub(super) async fn take(admin: &Arc<Admin>, query: &Query) -> Response<Body> {
     let command = Command::Snapshot;
     if !admin.settings().snapshot {
         return disabled(command, "admin.snapshot.enabled");
+    }
+    if !admin.shared.config.backup.with_zxid {
+        return without_zxid(command);
     }
     let turn = match turn(&admin.snapshots, command) {
         Ok(turn) => turn,
@@ -71,6 +75,9 @@ pub(super) async fn restore(admin: &Arc<Admin>, body: Body) -> Response<Body> {
     let command = Command::Restore;
     if !admin.settings().restore {
         return disabled(command, "admin.restore.enabled");
+    }
+    if !admin.shared.config.backup.with_zxid {
+        return without_zxid(command);
     }
     let turn = match turn(&admin.restores, command) {
         Ok(turn) => turn,
@@ -146,6 +153,12 @@ fn turn<'a>(limiter: &'a Limiter, command: Command) -> Result<Turn<'a>, Box<Resp
 fn disabled(command: Command, key: &str) -> Response<Body> {
     let text = format!("turned off by {key}");
     complaint(503, command.name(), &text)
+}
+
+/// ZooKeeper's status.
+fn without_zxid(command: Command) -> Response<Body> {
+    let text = format!("turned off by {WITH_ZXID}=false");
+    complaint(500, command.name(), &text)
 }
 
 fn failed(command: Command, error: &BackupError) -> Response<Body> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quenda_node::Settled;
 use quenda_proto::acl::perms::{ADMIN, CREATE, DELETE, READ, WRITE};
-use quenda_proto::acl::{DIGEST, SUPER};
+use quenda_proto::acl::{ANY_SASL_USER, DIGEST, SUPER};
 use quenda_proto::jute::{Decode, Reader};
 use quenda_proto::mode::CreateMode;
 use quenda_proto::multi::{WriteOp, decode_writes};
@@ -242,7 +242,7 @@ fn users(identities: &[Identity]) -> Arc<str> {
     let mut users = String::new();
     for identity in identities
         .iter()
-        .filter(|identity| &*identity.scheme != SUPER)
+        .filter(|identity| !matches!(&*identity.scheme, SUPER | ANY_SASL_USER))
     {
         let id = &*identity.id;
         let name = match &*identity.scheme {

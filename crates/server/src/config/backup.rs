@@ -5,12 +5,16 @@ use super::resolve::Reader;
 use crate::backup::Compression;
 
 const METHOD: &str = "snapshot.compression.method";
+/// ZooKeeper takes no snapshot without the zxid in it, and restores none.
+pub(crate) const WITH_ZXID: &str = "serializeLastProcessedZxid.enabled";
 
 /// Settings of snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackupSettings {
     /// How snapshots are compressed. `snapshot.compression.method`.
     pub compression: Compression,
+    /// Whether snapshots may be taken and restored over HTTP. `serializeLastProcessedZxid.enabled`.
+    pub with_zxid: bool,
 }
 
 /// Reads the settings.
@@ -28,5 +32,8 @@ pub(super) fn resolve(reader: &mut Reader<'_>) -> BackupSettings {
             Compression::None
         }
     };
-    BackupSettings { compression }
+    BackupSettings {
+        compression,
+        with_zxid: reader.is_true(WITH_ZXID),
+    }
 }

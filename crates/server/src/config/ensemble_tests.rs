@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -213,13 +214,48 @@ fn an_ensemble_that_cannot_be_is_refused_in_zookeepers_words() {
         ),
         (
             Some(1),
-            lines(&format!("{THREE}group.1=1:2:3\n")),
-            "group.1=1:2:3 is not supported: hierarchical quorums are not there: every voter has one vote",
+            lines(&format!("{THREE}group.1=1:2\n")),
+            "Server 3is not in a group",
+        ),
+        (
+            Some(1),
+            lines(&format!("{THREE}group.1=1:2:3\ngroup.2=3\n")),
+            "Server 3is in multiple groups",
         ),
         (
             Some(1),
             lines(&format!("{THREE}weight.1=2\n")),
-            "weight.1=2 is not supported: hierarchical quorums are not there: every voter has one vote",
+            "Server 1is not in a group",
+        ),
+        (
+            Some(1),
+            lines(&format!("{THREE}group.1=1:2:x\n")),
+            "group.1: \"x\" is not a number; the lines are group.N=1:2:3, of the ids of servers, and weight.N=1",
+        ),
+        (
+            Some(1),
+            lines(&format!("{THREE}group.1=1:2:3\nweight.2=3\n")),
+            "group.N and weight.N: hierarchical quorums are not there, more than half of the servers that vote is a quorum; \
+             by these lines [2] would be one too. Take the lines away if a plain majority will do",
+        ),
+        (
+            Some(1),
+            lines(&format!(
+                "{THREE}server.4=d:1:2:observer\ngroup.1=1:2:3:4\n"
+            )),
+            "a group line names server 4, which is no server that votes",
+        ),
+        (
+            Some(1),
+            lines(&format!(
+                "multiAddress.enabled=false\n{THREE}server.4=d:1:2|e:1:2\n"
+            )),
+            "Multiple address feature is disabled, but multiple addresses were specified for sid 4",
+        ),
+        (
+            Some(1),
+            lines(&format!("multiAddress.enabled=no\n{THREE}")),
+            "Invalid option no for multiAddress.enabled. Choose 'true' or 'false.'",
         ),
         (
             Some(1),
@@ -401,4 +437,60 @@ fn lines_of_the_command_line_replace_those_of_files() {
     )
     .expect("accepted");
     assert_eq!(ids(&config), [(4, false), (5, false)]);
+}
+
+#[test]
+fn groups_that_come_to_a_majority_are_passed_over_with_a_word() {
+    let groups = "group.1=1:2:3\nweight.1=1\nweight.2=1\nweight.3=1\n";
+    let (config, remarks) = load(Some(1), &format!("{LIMITS}{THREE}{groups}")).expect("accepted");
+    assert_eq!(ids(&config), [(1, false), (2, false), (3, false)]);
+    let told = remarks.iter().any(|remark| {
+        remark.level == Level::Info && remark.text.contains("come to what counts without them")
+    });
+    assert!(told, "{remarks:?}");
+}
+
+#[test]
+fn times_of_links_are_taken_within_bounds() {
+    let ms = Duration::from_millis;
+    let with = |more: &str| accepted(1, &format!("tickTime=2000\n{LIMITS}{THREE}{more}")).links;
+    let default = LinkSettings {
+        idle_max: ms(10_000),
+        ..LinkSettings::default()
+    };
+    assert_eq!(with(""), default, "syncLimit is 5 ticks");
+    let given = "cnxTimeout=700\nmultiAddress.reachabilityCheckTimeoutMs=300\nquorumCnxnTimeoutMs=4000\n\
+                 leaderConnectDelayDuringRetryMs=20\nleader.maxConcurrentSnapSyncs=3\nobserver.reconnectDelayMs=900\n";
+    let taken = LinkSettings {
+        dial_patience: ms(700),
+        dial_patience_of_many: ms(300),
+        dial_pause: ms(20),
+        reconnect_delay: ms(0),
+        idle_max: ms(4000),
+        image_patience: ms(30_000),
+        image_feeds: 3,
+    };
+    assert_eq!(with(given), taken, "a member that votes waits for nothing");
+    assert_eq!(
+        [0, 1, 2].map(|count| taken.dial_patience(count)),
+        [ms(700), ms(700), ms(300)]
+    );
+    let unchecked = with("cnxTimeout=700\nmultiAddress.reachabilityCheckEnabled=false\n");
+    assert_eq!(unchecked.dial_patience(2), ms(700));
+    let text = format!("{LIMITS}{THREE}server.4=d:1:2:observer\nobserver.reconnectDelayMs=900\n");
+    assert_eq!(accepted(4, &text).links.reconnect_delay, ms(900));
+    let text = format!("tickTime=2000\ndataDir=DIR\ninitLimit=60\nsyncLimit=1\n{THREE}");
+    let links = accepted(1, &text).links;
+    assert_eq!(
+        (links.image_patience, links.idle_max),
+        (ms(120_000), ms(5000))
+    );
+    let text = format!("{LIMITS}{THREE}quorumCnxnTimeoutMs=100\ncnxTimeout=100000\n");
+    assert_eq!(
+        warnings(1, &text),
+        [
+            "cnxTimeout=100000 is beyond the bounds here: 60000 ms counts",
+            "quorumCnxnTimeoutMs=100 is beyond the bounds here: 3000 ms counts"
+        ]
+    );
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use quenda_tree::ensemble::Server;
 
-use super::file;
 use super::remark::{ConfigError, Remark};
 use super::resolve::Reader;
+use super::{file, hierarchy};
 
 /// ZooKeeper's words, and what to do.
 pub(super) const NO_ID: &str = "myid file is missing: write N of this member's server.N line into the file myid in dataDir, or give --my-id N";
@@ -41,7 +41,9 @@ pub(super) fn resolve(
     given: Option<u64>,
     data_dir: &Path,
 ) -> Result<Members, ConfigError> {
+    demand_algorithm(reader)?;
     let servers = servers(reader)?;
+    hierarchy::resolve(reader, &servers)?;
     let of_the_key = peer_type(reader)?;
     let distributed = is_distributed(reader, &servers)?;
     let fallback = match servers.as_slice() {
@@ -102,6 +104,14 @@ pub(super) fn servers(reader: &mut Reader<'_>) -> Result<Vec<Server>, ConfigErro
         checked(server.id)?;
         remark_host(reader, server);
     }
+    if !reader.strict_bool("multiAddress.enabled")?
+        && let Some(server) = servers.iter().find(|server| server.addresses.len() > 1)
+    {
+        return Err(ConfigError::invalid(format!(
+            "Multiple address feature is disabled, but multiple addresses were specified for sid {}",
+            server.id
+        )));
+    }
     Ok(servers)
 }
 
@@ -113,6 +123,15 @@ fn remark_host(reader: &mut Reader<'_>, server: &Server) {
             "server.{}: {shown} cannot be the name of a host: nobody reaches the member by it",
             server.id
         )));
+    }
+}
+
+pub(super) fn demand_algorithm(reader: &Reader<'_>) -> Result<(), ConfigError> {
+    match reader.strict("electionAlg")? {
+        3 => Ok(()),
+        _ => Err(ConfigError::invalid(
+            "Invalid electionAlg value. Only 3 is supported.",
+        )),
     }
 }
 

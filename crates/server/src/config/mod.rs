@@ -11,8 +11,10 @@ mod check;
 mod ensemble_tests;
 mod file;
 mod given;
+mod hierarchy;
 pub mod keys;
 mod leader_serves;
+mod links;
 mod load;
 mod members;
 mod metrics;
@@ -42,8 +44,10 @@ use quenda_tree::identity::DigestAlgorithm;
 pub use admin::AdminSettings;
 pub use audit::{AuditFormat, AuditSettings};
 pub use backup::BackupSettings;
+pub(crate) use backup::WITH_ZXID;
 pub use check::{Check, CheckedSetting};
 pub use given::{Given, Source};
+pub use links::LinkSettings;
 pub use load::LoadSettings;
 pub(crate) use members::{is_wildcard, quorum_listen};
 pub use metrics::{MetricsEndpoint, MetricsSettings};
@@ -99,6 +103,8 @@ pub struct ServerConfig {
     pub super_digest: Option<String>,
     /// Whether access checks are off. `skipACL`.
     pub skip_acl: bool,
+    /// Whether a write that this member sees to be forbidden is refused at once. `enableEagerACLCheck`.
+    pub eager_acl_check: bool,
     /// Whether what goes over a hard quota is refused. `enforceQuota`.
     pub enforce_quota: bool,
     /// Whether znodes with a time to live can be created. `extendedTypesEnabled`.
@@ -162,9 +168,11 @@ pub struct ServerConfig {
     /// Where to listen for the other members: host (`None` for all addresses) and port. Empty if this member runs
     /// alone. The addresses of its line in `ensemble`, `quorumListenOnAllIPs`.
     pub quorum_listen: Vec<(Option<String>, u16)>,
-    /// Ticks that a member has to connect and catch up; 0 if it runs alone. Shown, without effect. `initLimit`.
+    /// Times and bounds of the connections between members.
+    pub links: LinkSettings,
+    /// Ticks that a member has to connect and catch up; 0 if it runs alone. `initLimit`.
     pub init_limit: u32,
-    /// Ticks that a follower may lag; 0 if it runs alone. Shown, without effect. `syncLimit`.
+    /// Ticks that a follower may lag; 0 if it runs alone. `syncLimit`.
     pub sync_limit: u32,
 }
 

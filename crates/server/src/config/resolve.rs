@@ -14,7 +14,7 @@ use super::settings::Settings;
 use super::{AuditSettings, DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
 pub(super) use refusals::of_all_parts;
 
-use super::{admin, audit, backup, keys, leader_serves, load, members, metrics, sasl};
+use super::{admin, audit, backup, keys, leader_serves, links, load, members, metrics, sasl};
 use super::{storage, throttle, tls};
 
 /// Schemes that a client can prove an identity with.
@@ -81,6 +81,13 @@ pub(super) fn resolve(
         sync_limit,
     } = members::resolve(&mut reader, overrides.my_id, &data_dir)?;
     let leader_serves = leader_serves::resolve(&mut reader, &ensemble);
+    let limits = links::Limits {
+        tick_time_ms,
+        init_limit,
+        sync_limit,
+        observer,
+    };
+    let links = links::resolve(&mut reader, &limits)?;
     let sasl = sasl::resolve(&mut reader)?;
     let by_flags = overrides.client_port.is_some() || overrides.client_address.is_some();
     // Whom the ensemble's configuration tells of a client address must be able to use it.
@@ -117,6 +124,7 @@ pub(super) fn resolve(
         read_only_mode: reader.is_true("readonlymode.enabled"),
         super_digest: reader.super_digest(),
         skip_acl: settings.get_or_default("skipACL") == "yes",
+        eager_acl_check: reader.is_true("enableEagerACLCheck"),
         enforce_quota: reader.is_true("enforceQuota"),
         ttl_enabled: reader.is_true("extendedTypesEnabled"),
         reconfig_enabled: reader.strict_bool("reconfigEnabled")?,
@@ -156,6 +164,7 @@ pub(super) fn resolve(
         ensemble,
         observer,
         quorum_listen,
+        links,
         init_limit,
         sync_limit,
     })

@@ -28,6 +28,8 @@ pub struct SaslSettings {
     pub enabled: bool,
     /// Users who may do everything. `superUser`, `superUser.*`.
     pub super_users: Vec<String>,
+    /// The id of access lists that stands for every user. `letAnySaslUserDoX`.
+    pub any_user: Option<String>,
     /// Password of the user `super`, if the file has such a user. `SASLAuthenticationProvider.superPassword`.
     pub super_password: Option<Password>,
     /// Whether a client goes on when its authentication failed. `allowSaslFailedClients`.
@@ -56,6 +58,7 @@ pub(super) fn resolve(reader: &mut Reader<'_>) -> Result<SaslSettings, ConfigErr
         enabled: is_provided || found.is_some(),
         users,
         super_users,
+        any_user: any_user(reader),
         super_password: super_password(reader).map(Password::new),
         allow_failed_clients: reader.is_true("allowSaslFailedClients"),
     })
@@ -65,6 +68,11 @@ fn super_users(reader: &Reader<'_>) -> Vec<String> {
     let family = reader.settings.family("superUser");
     let users = family.filter(|(rest, _)| rest.is_empty() || rest.starts_with('.'));
     users.map(|(_, user)| user.to_owned()).collect()
+}
+
+fn any_user(reader: &Reader<'_>) -> Option<String> {
+    let id = reader.settings.get("letAnySaslUserDoX");
+    id.filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
 fn super_password<'a>(reader: &Reader<'a>) -> Option<&'a str> {

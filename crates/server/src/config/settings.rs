@@ -364,9 +364,6 @@ fn without_effect(key: &Key, name: &str) -> String {
 }
 
 fn refusal(key: &Key, name: &str, value: &str) -> ConfigError {
-    if name == "electionAlg" {
-        return ConfigError::invalid("Invalid electionAlg value. Only 3 is supported.");
-    }
     ConfigError::invalid(format!("{name}={value} is not supported: {}", key.meaning))
 }
 

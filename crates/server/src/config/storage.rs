@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::remark::{ConfigError, Remark};
 use super::resolve::Reader;
-use crate::limits::FLUSH_DELAY_MAX_MS;
+use crate::limits::{CHECKPOINT_LOG_BYTES, FLUSH_DELAY_MAX_MS};
 
 /// ZooKeeper's marker of a member that may begin with nothing, for `db.autocreate=false`.
 const MARKER: &str = "initialize";
@@ -17,6 +17,8 @@ pub struct StorageSettings {
     pub force_sync: bool,
     /// Transactions after which a checkpoint is due, beside the server's own reasons. `snapCount`, if it is set.
     pub snap_count: Option<u32>,
+    /// Bytes of log after which a checkpoint is due, if that is less than the server's own. `snapSizeLimitInKb`.
+    pub snap_log_bytes: u64,
     /// Whether a member with an empty store may found an ensemble, and need not wait for one to join. `db.autocreate`.
     pub may_found: bool,
     /// A write of the log with its sync that takes longer is counted and warned of. `fsync.warningthresholdms`.
@@ -79,6 +81,7 @@ pub(super) fn resolve(
     Ok(StorageSettings {
         force_sync,
         snap_count,
+        snap_log_bytes: snap_log_bytes(reader)?,
         slow_sync: Duration::from_millis(reader.loose(
             "fsync.warningthresholdms",
             0,
@@ -106,4 +109,12 @@ fn gathering(reader: &mut Reader<'_>) -> Result<Gathering, ConfigError> {
         idle: Duration::from_millis(idle),
         txns_max: (is_bounded && txns > 0).then_some(txns),
     })
+}
+
+fn snap_log_bytes(reader: &mut Reader<'_>) -> Result<u64, ConfigError> {
+    let kib: i64 = reader.loose("snapSizeLimitInKb", i64::MIN, i64::MAX)?;
+    let bytes = u64::try_from(kib).ok().filter(|kib| *kib > 0);
+    Ok(bytes.map_or(CHECKPOINT_LOG_BYTES, |kib| {
+        kib.saturating_mul(1024).min(CHECKPOINT_LOG_BYTES)
+    }))
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
+use crate::limits::CHECKPOINT_LOG_BYTES;
 
 /// A folder with a `zoo.cfg` in it; `DIR` in texts stands for the folder.
 pub(super) struct Case {
@@ -84,6 +85,7 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         storage: StorageSettings {
             force_sync: true,
             snap_count: None,
+            snap_log_bytes: CHECKPOINT_LOG_BYTES,
             slow_sync: Duration::from_millis(1000),
             gathering: Gathering::default(),
             may_found: true,
@@ -109,6 +111,7 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         read_only_mode: false,
         super_digest: None,
         skip_acl: false,
+        eager_acl_check: false,
         enforce_quota: false,
         ttl_enabled: true,
         reconfig_enabled: false,
@@ -126,12 +129,16 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         x509_enabled: false,
         x509_super_user: None,
         admin: case.config().admin,
-        backup: BackupSettings::default(),
+        backup: BackupSettings {
+            with_zxid: true,
+            ..BackupSettings::default()
+        },
         linearizable_reads: false,
         my_id: 1,
         ensemble: Vec::new(),
         observer: false,
         quorum_listen: Vec::new(),
+        links: LinkSettings::default(),
         init_limit: 0,
         sync_limit: 0,
     };
@@ -170,7 +177,7 @@ fn every_honoured_key_arrives() {
          audit.enable=true\nquenda.audit.file=DIR/audit.log\nquenda.audit.format=json\n\
          quenda.audit.maxFileSizeMb=3\nquenda.audit.maxFiles=4\n\
          extendedTypesEnabled=false\nfsync.warningthresholdms=250\nforceSync=no\nsnapCount=1000\ndb.autocreate=false\nclientTcpKeepAlive=true\nelectionPortBindRetry=0\n\
-         flushDelay=20\nmaxBatchSize=500\n",
+         flushDelay=20\nmaxBatchSize=500\nsnapSizeLimitInKb=64\nenableEagerACLCheck=true\n",
     );
     let data_dir = config.folder.path().to_owned();
     let expected = ServerConfig {
@@ -180,6 +187,7 @@ fn every_honoured_key_arrives() {
         storage: StorageSettings {
             force_sync: false,
             snap_count: Some(1000),
+            snap_log_bytes: 64 << 10,
             slow_sync: Duration::from_millis(250),
             gathering: Gathering {
                 delay: Duration::from_millis(20),
@@ -215,6 +223,7 @@ fn every_honoured_key_arrives() {
         read_only_mode: true,
         super_digest: Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU=".to_owned()),
         skip_acl: true,
+        eager_acl_check: true,
         enforce_quota: true,
         ttl_enabled: false,
         reconfig_enabled: true,
@@ -232,12 +241,16 @@ fn every_honoured_key_arrives() {
         x509_enabled: false,
         x509_super_user: None,
         admin: config.config().admin,
-        backup: BackupSettings::default(),
+        backup: BackupSettings {
+            with_zxid: true,
+            ..BackupSettings::default()
+        },
         linearizable_reads: true,
         my_id: 1,
         ensemble: Vec::new(),
         observer: false,
         quorum_listen: Vec::new(),
+        links: LinkSettings::default(),
         init_limit: 0,
         sync_limit: 0,
     };
@@ -329,7 +342,7 @@ fn a_file_that_cannot_be_read_or_parsed_is_named() {
 #[test]
 fn keys_without_effect_are_named_by_weight() {
     let case = Case::with(
-        "initLimit=5\ncnxTimeout=1\nletAnySaslUserDoX=x\nadmin.enableServer=false\nmaxClientCnxns=1\n\
+        "initLimit=5\nquorum.cnxn.threads.size=1\nobserverMasterPort=1\nadmin.enableServer=false\nmaxClientCnxns=1\n\
          snapCount=100000\nfrobnicate=1\nssl.quorum.keyStore.location=/k\nmaxTimeToWaitForEpoch=3\n",
     );
     let mut seen: Vec<(Level, String)> = case
@@ -344,10 +357,10 @@ fn keys_without_effect_are_named_by_weight() {
         .collect();
     seen.sort_by(|left, right| left.1.cmp(&right.1));
     let expected = [
-        (Level::Info, "cnxTimeout"),
         (Level::Info, "frobnicate"),
         (Level::Info, "leader.maxTimeToWaitForEpoch"),
-        (Level::Warn, "letAnySaslUserDoX"),
+        (Level::Warn, "observerMasterPort"),
+        (Level::Info, "quorum.cnxn.threads.size"),
     ];
     assert_eq!(seen, expected.map(|(level, name)| (level, name.to_owned())));
 }
@@ -384,7 +397,6 @@ fn missing_providers_and_wrong_values_are_warned_of() {
     warned(&format!("{digest}=admin"), "is not of the form");
     warned("portUnification=true", "TLS between members");
     warned("jute.maxbuffer=4MB", "4MB is not a number");
-    warned("emulate353TTLNodes=true", "what 3.5.3 has stored");
     warned("dataLogDir=logs", "logs is relative");
     let plain = Case::with(
         "dataLogDir=./logs\nauthProvider.1=org.apache.zookeeper.server.auth.IPAuthenticationProvider",
@@ -868,4 +880,32 @@ fn a_member_whose_host_cannot_be_one_is_told() {
     };
     assert!(!remarks("zoo3.example.com"));
     assert!(remarks("${HOME}") && remarks(&"a".repeat(300)));
+}
+
+#[test]
+fn what_is_there_only_in_part_is_taken_where_it_is() {
+    let none = Case::with("snapSizeLimitInKb=-1\nletAnySaslUserDoX=\n").config();
+    assert_eq!(none.storage.snap_log_bytes, CHECKPOINT_LOG_BYTES);
+    assert_eq!(none.sasl.any_user, None);
+    let large = Case::with("snapSizeLimitInKb=4194304\nletAnySaslUserDoX=all\n").config();
+    assert_eq!(large.storage.snap_log_bytes, CHECKPOINT_LOG_BYTES);
+    assert_eq!(large.sasl.any_user.as_deref(), Some("all"));
+    let brief = Case::with("request_throttler.shutdownTimeout=1500\n").config();
+    assert_eq!(brief.throttle.stop_patience, Duration::from_millis(1500));
+    assert_eq!(
+        ServerConfig::default().throttle.stop_patience,
+        Duration::from_secs(10)
+    );
+    assert!(
+        !Case::with("serializeLastProcessedZxid.enabled=false")
+            .config()
+            .backup
+            .with_zxid
+    );
+    Case::with("emulate353TTLNodes=false").config();
+    let refusal = Case::with("emulate353TTLNodes=true").refusal();
+    assert!(
+        refusal.contains("make them anew with a later ZooKeeper"),
+        "{refusal}"
+    );
 }

@@ -32,6 +32,8 @@ pub struct ThrottleSettings {
     pub large_threshold: Option<usize>,
     /// Bytes of large requests in flight. `largeRequestMaxBytes`.
     pub large_max: usize,
+    /// How long a stop waits for what was accepted to become durable. `request_throttler.shutdownTimeout`.
+    pub stop_patience: Duration,
     /// How many sessions are opened and resumed. `connection_throttle_*`.
     pub sessions: SessionThrottleSettings,
 }
@@ -65,6 +67,11 @@ pub(super) fn resolve(reader: &mut Reader<'_>) -> Result<ThrottleSettings, Confi
         op_wait_ms: positive(op_wait_ms),
         large_threshold: usize::try_from(large_threshold).ok(),
         large_max: reader.loose("largeRequestMaxBytes", 1, GREATEST_NUMBER)?,
+        stop_patience: Duration::from_millis(reader.loose(
+            "request_throttler.shutdownTimeout",
+            1,
+            GREATEST_NUMBER,
+        )?),
         sessions: sessions(reader)?,
     })
 }

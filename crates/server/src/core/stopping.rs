@@ -5,7 +5,7 @@ use std::time::Instant;
 use tracing::{info, warn};
 
 use super::Core;
-use crate::limits::{HANDOVER_PATIENCE, STOP_FAILING_PATIENCE, STOP_PATIENCE};
+use crate::limits::{HANDOVER_PATIENCE, STOP_FAILING_PATIENCE};
 
 /// A stop that was asked for.
 pub(super) struct Stopping {
@@ -46,9 +46,10 @@ impl Core {
             && status.persisted == status.last_index
             && status.applied == status.commit
             && self.installing.is_none();
+        let set = self.shared.config.throttle.stop_patience;
         let patience = match self.shared.is_log_failing() {
-            true => STOP_FAILING_PATIENCE,
-            false => STOP_PATIENCE,
+            true => STOP_FAILING_PATIENCE.min(set),
+            false => set,
         };
         if !settled && now >= stopping.since + patience {
             warn!("stopping although some writes are not on disk; none of them was acknowledged");

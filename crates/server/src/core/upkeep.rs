@@ -13,8 +13,8 @@ use super::Core;
 use crate::clock::wall_ms;
 use crate::config::ServerConfig;
 use crate::limits::{
-    CHECKPOINT_BYTES, CHECKPOINT_INTERVAL, CHECKPOINT_LOG_BYTES, DISK_INTERVAL, IMAGE_INTERVAL,
-    LEADERLESS_REPORT, READ_ONLY_DELAY, RESTORE_IDLE,
+    CHECKPOINT_BYTES, CHECKPOINT_INTERVAL, DISK_INTERVAL, IMAGE_INTERVAL, LEADERLESS_REPORT,
+    READ_ONLY_DELAY, RESTORE_IDLE,
 };
 use crate::served::Served;
 
@@ -269,7 +269,8 @@ impl Core {
         let status = self.member.status();
         let behind = status.applied > self.checkpointed;
         // A complete one copies the whole tree: while the store fails, not more often than it has to.
-        let log_max = self.window_left.max(self.log_retained) + CHECKPOINT_LOG_BYTES;
+        let log_bytes = self.shared.config.storage.snap_log_bytes;
+        let log_max = self.window_left.max(self.log_retained) + log_bytes;
         let early = (dirty >= CHECKPOINT_BYTES || status.window_bytes >= log_max || counted)
             && !self.shared.is_checkpoint_lost();
         let wanted = self.shared.backup.takes_checkpoint();

@@ -17,6 +17,7 @@ use super::images::Images;
 use super::link::{self, End};
 use super::resolve::Resolve;
 use super::roster::{Direction, Left, Place, Roster};
+use crate::config::LinkSettings;
 use crate::limits::{PEER_BRIEF, PEER_BRIEF_LOGGED};
 
 pub(super) struct Context {
@@ -27,6 +28,7 @@ pub(super) struct Context {
     pub(super) roster: Roster,
     pub(super) complaints: Complaints,
     pub(super) image_turn: Turn,
+    pub(super) links: LinkSettings,
     pub(super) tasks: TaskTracker,
     /// Nothing new begins.
     pub(super) closing: CancellationToken,
@@ -54,7 +56,7 @@ impl Context {
         match end {
             End::Replaced | End::Stopped => debug!(peer, reason = %end, "connection ended"),
             _ if !is_told => debug!(peer, reason = %end, "connection ended at once"),
-            End::Closed | End::Silent | End::Broken(_) => {
+            End::Closed | End::Silent(_) | End::Broken(_) => {
                 info!(peer, direction = ?place.direction, reason = %end, "connection to the peer lost");
             }
             End::Garbage(_) | End::Foreign(_) => {

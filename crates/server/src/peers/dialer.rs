@@ -18,8 +18,7 @@ use super::resolve::resolve_all;
 use super::roster::{Direction, NoPlace};
 use super::socket;
 use crate::limits::{
-    IMAGE_PATIENCE, PEER_DIAL_PATIENCE, PEER_DIAL_PAUSE_MAX, PEER_DIAL_PAUSE_MIN,
-    PEER_HANDSHAKE_PATIENCE, PEER_UNACKNOWLEDGED_MAX,
+    IMAGE_PATIENCE, PEER_DIAL_PAUSE_MAX, PEER_HANDSHAKE_PATIENCE, PEER_UNACKNOWLEDGED_MAX,
 };
 
 /// Why a dial came to nothing.
@@ -73,9 +72,12 @@ impl Dialer {
     /// Keeps the connection until `cancel`.
     pub(super) async fn run(mut self, context: Arc<Context>, cancel: CancellationToken) {
         let here = context.roster.here(self.peer);
-        let mut pause = PEER_DIAL_PAUSE_MIN;
+        let pause_min = context.links.dial_pause;
+        let pause_max = PEER_DIAL_PAUSE_MAX.max(pause_min);
+        let mut pause = pause_min;
         loop {
             let begun = Instant::now();
+            let mut alone_until = begun;
             let dialed = tokio::select! {
                 () = cancel.cancelled() => return,
                 () = context.closing.cancelled() => return,
@@ -84,17 +86,23 @@ impl Dialer {
             match dialed {
                 Ok((stream, about)) => {
                     self.serve(stream, about, &context, &cancel).await;
-                    if begun.elapsed() > PEER_DIAL_PAUSE_MAX {
-                        pause = PEER_DIAL_PAUSE_MIN;
+                    if begun.elapsed() > pause_max {
+                        pause = pause_min;
                     }
+                    alone_until = Instant::now() + context.links.reconnect_delay;
                 }
                 Err(error) => self.complain(&error, &context),
             }
             tokio::select! {
                 () = cancel.cancelled() => return,
                 () = context.closing.cancelled() => return,
-                () = sleep_until(begun + pause) => pause = (pause * 2).min(PEER_DIAL_PAUSE_MAX),
-                () = here.notified() => pause = PEER_DIAL_PAUSE_MIN,
+                () = sleep_until(begun + pause) => pause = (pause * 2).min(pause_max),
+                () = here.notified() => pause = pause_min,
+            }
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                () = context.closing.cancelled() => return,
+                () = sleep_until(alone_until) => {}
             }
         }
     }
@@ -187,7 +195,8 @@ impl Dialer {
         channel: Channel,
         context: &Context,
     ) -> Result<(TcpStream, About), DialError> {
-        let connecting = timeout(PEER_DIAL_PATIENCE, TcpStream::connect(address));
+        let patience = context.links.dial_patience(self.known.len());
+        let connecting = timeout(patience, TcpStream::connect(address));
         let connected = connecting
             .await
             .unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));

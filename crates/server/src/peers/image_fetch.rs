@@ -20,7 +20,7 @@ use super::image_wire::{IMAGE_FRAME_MAX, Want, split_chunk};
 use super::images::{ImageError, ImageSink};
 use super::reader::Reader;
 use super::writer::Writer;
-use crate::limits::{IMAGE_IDLE_MAX, IMAGE_PATIENCE};
+use crate::limits::IMAGE_IDLE_MAX;
 
 /// Pause before an attempt to go on.
 const RETRY: Duration = Duration::from_millis(100);
@@ -63,7 +63,7 @@ struct Fetch {
 ///
 /// # Errors
 /// The image is gone, the store failed, the dialed server is of another cluster than the member that offers the image
-/// and is connected here, or there was no progress for [`IMAGE_PATIENCE`].
+/// and is connected here, or there was no progress for as long as the settings allow.
 pub(super) async fn fetch(
     index: u64,
     manifest: Bytes,
@@ -98,7 +98,7 @@ impl Fetch {
             if self.received > before || is_busy {
                 progress = Instant::now();
             }
-            if progress.elapsed() >= IMAGE_PATIENCE {
+            if progress.elapsed() >= context.links.image_patience {
                 return Err(ImageError::Failed(reason.to_string()));
             }
             let subject = Subject::Image(self.dialer.peer());

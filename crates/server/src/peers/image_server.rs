@@ -1,5 +1,6 @@
 //! Sends the files of an image to the one member that is being fed.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -22,29 +23,67 @@ use super::reader::Reader;
 use super::writer::Writer;
 use crate::limits::{IMAGE_CHUNK_BYTES, IMAGE_PATIENCE};
 
-/// Whose turn it is to be fed: one member at a time, by its newest connection.
-#[derive(Debug, Default)]
+/// Whose turn it is to be fed: so many members at a time, each by its newest connection.
+#[derive(Debug)]
 pub(super) struct Turn {
-    lock: Arc<AsyncMutex<()>>,
-    holder: Mutex<Option<(u64, CancellationToken)>>,
+    places: Arc<Semaphore>,
+    holders: Mutex<HashMap<u64, Arc<CancellationToken>>>,
+}
+
+/// A member's turn, until it is dropped.
+struct Held<'a> {
+    turn: &'a Turn,
+    peer: u64,
+    token: Arc<CancellationToken>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Turn {
-    /// Takes the turn; `None` while another member has it.
-    async fn take(&self, peer: u64, token: CancellationToken) -> Option<OwnedMutexGuard<()>> {
-        let is_own = {
-            let holder = self.holder.lock();
-            let own = holder.as_ref().filter(|(held_by, _)| *held_by == peer);
-            own.inspect(|(_, token)| token.cancel()).is_some()
+    pub(super) fn new(feeds: usize) -> Turn {
+        Turn {
+            places: Arc::new(Semaphore::new(feeds.min(Semaphore::MAX_PERMITS))),
+            holders: Mutex::default(),
+        }
+    }
+
+    /// Takes a turn; `None` while others have all of them.
+    async fn take(&self, peer: u64, token: CancellationToken) -> Option<Held<'_>> {
+        let held = self.holders.lock().get(&peer).map(Arc::clone);
+        let places = Arc::clone(&self.places);
+        let place = match held {
+            Some(token) => {
+                token.cancel();
+                places.acquire_owned().await
+            }
+            None => return self.hold(peer, token, places.try_acquire_owned().ok()?),
         };
-        let lock = Arc::clone(&self.lock);
-        let guard = if is_own {
-            lock.lock_owned().await
-        } else {
-            lock.try_lock_owned().ok()?
-        };
-        *self.holder.lock() = Some((peer, token));
-        Some(guard)
+        self.hold(peer, token, place.ok()?)
+    }
+
+    fn hold(
+        &self,
+        peer: u64,
+        token: CancellationToken,
+        place: OwnedSemaphorePermit,
+    ) -> Option<Held<'_>> {
+        let token = Arc::new(token);
+        self.holders.lock().insert(peer, Arc::clone(&token));
+        Some(Held {
+            turn: self,
+            peer,
+            token,
+            _place: place,
+        })
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut holders = self.turn.holders.lock();
+        let newest = holders.get(&self.peer);
+        if newest.is_some_and(|newest| Arc::ptr_eq(newest, &self.token)) {
+            holders.remove(&self.peer);
+        }
     }
 }
 

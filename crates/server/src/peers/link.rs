@@ -19,8 +19,7 @@ use super::reader::Reader;
 use super::roster::Place;
 use super::writer::Writer;
 use crate::limits::{
-    PEER_DELIVERED_BYTES, PEER_FRAME_MAX, PEER_IDLE_MAX, PEER_PING_INTERVAL, PEER_STOP_PATIENCE,
-    PEER_WRITE_BYTES,
+    PEER_DELIVERED_BYTES, PEER_FRAME_MAX, PEER_PING_INTERVAL, PEER_STOP_PATIENCE, PEER_WRITE_BYTES,
 };
 
 /// What one frame in the inbox costs beside its bytes.
@@ -31,8 +30,8 @@ const FRAME_COST: usize = 64;
 pub(super) enum End {
     #[error("the peer closed it")]
     Closed,
-    #[error("nothing was heard for {} s", PEER_IDLE_MAX.as_secs())]
-    Silent,
+    #[error("nothing was heard for {} s", .0.as_secs_f64())]
+    Silent(Duration),
     #[error("{0}")]
     Broken(io::Error),
     #[error("the peer sent {0}")]
@@ -79,6 +78,7 @@ pub(super) async fn serve(mut stream: TcpStream, place: &Place, context: &Contex
 
 async fn read(stream: impl AsyncRead + Unpin, place: &Place, context: &Context) -> End {
     let mut reader = Reader::new(stream, PEER_FRAME_MAX);
+    let idle_max = context.links.idle_max;
     loop {
         let mut frames = Vec::new();
         loop {
@@ -98,8 +98,8 @@ async fn read(stream: impl AsyncRead + Unpin, place: &Place, context: &Context) 
         if !frames.is_empty() {
             deliver(frames, place, context).await;
         }
-        match timeout(PEER_IDLE_MAX, reader.fill()).await {
-            Err(_) => return End::Silent,
+        match timeout(idle_max, reader.fill()).await {
+            Err(_) => return End::Silent(idle_max),
             Ok(Ok(0)) => return End::Closed,
             Ok(Ok(_)) => {}
             Ok(Err(error)) => return End::of(error),

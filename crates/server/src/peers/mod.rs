@@ -54,6 +54,7 @@ pub use images::{ImageError, ImageSink, Images};
 pub use listen::{Own, listen};
 pub use resolve::{Resolve, SystemResolver};
 
+use crate::config::LinkSettings;
 use crate::limits::{PEER_FRAME_MAX, PEER_STOP_PATIENCE};
 use complaints::About as Subject;
 use context::Context;
@@ -72,6 +73,8 @@ pub struct Setup {
     pub images: Arc<dyn Images>,
     /// Who knows the addresses of names.
     pub resolver: Arc<dyn Resolve>,
+    /// Times and bounds.
+    pub links: LinkSettings,
 }
 
 /// The connections to all other members.
@@ -102,7 +105,8 @@ impl Peers {
             resolver: setup.resolver,
             roster: roster::Roster::default(),
             complaints: complaints::Complaints::default(),
-            image_turn: image_server::Turn::default(),
+            image_turn: image_server::Turn::new(setup.links.image_feeds),
+            links: setup.links,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             stop: CancellationToken::new(),

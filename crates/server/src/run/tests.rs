@@ -456,6 +456,36 @@ async fn what_a_failed_checkpoint_should_have_held_is_in_the_next_one() {
     assert_eq!(recovered.applied, tree.applied_index());
 }
 
+/// `request_throttler.shutdownTimeout`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_waits_for_a_stuck_disk_as_long_as_the_settings_say() {
+    let store = Troubled::new();
+    let brief = |config: &mut ServerConfig| {
+        config.throttle.stop_patience = Duration::from_millis(100);
+    };
+    let server = Running::start_as(store.clone(), 0, brief).await;
+    let (client, _events) = server.connect().await;
+    store.stuck.store(true, Ordering::Relaxed);
+    let unanswered = client.submit(Op::SetData, &set("/zookeeper", b"x"));
+    let start = Instant::now();
+    let waits = |member: &mut Member| member.status().persisted < member.status().last_index;
+    while server.shared.inbox.ask(PATIENCE, waits) != Some(true) {
+        assert!(start.elapsed() < PATIENCE, "the write does not arrive");
+    }
+    server.stop.send(()).expect("the server still runs");
+    // The core answers until it waits no longer.
+    let asked = || server.shared.inbox.ask(Duration::from_secs(1), |_| ());
+    while asked().is_some() {
+        assert!(
+            start.elapsed() < Duration::from_secs(9),
+            "the default is 10 s"
+        );
+    }
+    store.stuck.store(false, Ordering::Relaxed);
+    server.ended.await.expect("no panic").expect("a clean end");
+    assert!(unanswered.await.is_err());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_waits_for_what_is_on_its_way_to_the_disk_and_takes_nothing_more() {
     let store = Troubled::new();

@@ -1,6 +1,6 @@
 //! Whom a list lets in, prepared once so that long lists are not searched from end to end.
 
-use quenda_proto::acl::{ANYONE, IP, SASL, SUPER, WORLD};
+use quenda_proto::acl::{ANY_SASL_USER, ANYONE, IP, SASL, SUPER, WORLD};
 
 use super::AclEntry;
 use super::ip::{Prefix, parse_address};
@@ -77,12 +77,12 @@ impl Matcher {
             SUPER => true,
             IP => self.allows_address(wanted, &identity.id),
             SASL if &*identity.id == SUPER && self.sasl & wanted != 0 => true,
-            _ => self.allows_named(entries, wanted, identity),
+            ANY_SASL_USER => self.allows_named(entries, wanted, (SASL, &identity.id)),
+            scheme => self.allows_named(entries, wanted, (scheme, &identity.id)),
         })
     }
 
-    fn allows_named(&self, entries: &[AclEntry], wanted: i32, identity: &Identity) -> bool {
-        let sought = (&*identity.scheme, &*identity.id);
+    fn allows_named(&self, entries: &[AclEntry], wanted: i32, sought: (&str, &str)) -> bool {
         self.named
             .binary_search_by_key(&sought, |(index, _)| key(&entries[*index as usize]))
             .is_ok_and(|found| self.named[found].1 & wanted != 0)

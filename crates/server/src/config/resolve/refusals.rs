@@ -2,7 +2,7 @@
 
 use super::super::members::{self, NO_ID};
 use super::super::{DEFAULT_CLIENT_PORT, Overrides, audit, metrics, sasl, storage, throttle, tls};
-use super::super::{admin, load};
+use super::super::{admin, hierarchy, links, load};
 use super::{Reader, STRICT_BOOLEANS, STRICT_NUMBERS, data_directory};
 use crate::config::remark::ConfigError;
 use crate::config::settings::Settings;
@@ -21,7 +21,13 @@ const PARTS: &[Part] = &[
         Ok(ticks) => reader.session_bounds(ticks).map(drop),
         Err(_) => Ok(()),
     },
+    |reader, _| members::demand_algorithm(reader),
     |reader, _| is_distributed(reader).map(drop),
+    |reader, _| match members::servers(reader) {
+        Ok(servers) => hierarchy::resolve(reader, &servers),
+        Err(_) => Ok(()),
+    },
+    |reader, _| links::resolve(reader, &links::Limits::default()).map(drop),
     |reader, _| demand_limit(reader, "initLimit"),
     |reader, _| demand_limit(reader, "syncLimit"),
     demand_id,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -12,6 +13,7 @@ use quenda_node::PeerState;
 use super::super::resolve::Resolve;
 use super::harness::{Event, Member, Plan, connect, until};
 use super::proxy::Proxy;
+use crate::config::LinkSettings;
 use crate::limits::{PEER_DELIVERED_BYTES, PEER_FRAME_MAX, PEER_QUEUE_BYTES};
 
 fn numbered(number: u64, length: usize) -> Bytes {
@@ -71,6 +73,28 @@ async fn a_broken_connection_is_told_and_made_again() {
     one.until_up(2).await;
     one.send(2, numbered(2, 8)).await;
     two.until_told(Event::Frame(1, numbered(2, 8))).await;
+}
+
+/// `observer.reconnectDelayMs`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_was_lost_may_be_left_alone_for_a_while() {
+    let delay = Duration::from_millis(900);
+    let one = Plan {
+        links: LinkSettings {
+            reconnect_delay: delay,
+            ..LinkSettings::default()
+        },
+        ..Plan::member(1)
+    };
+    let (one, two) = (one.start(), Member::start(2));
+    let proxy = Proxy::start(two.address).await;
+    one.dial(&[(2, proxy.address)]);
+    one.until_up(2).await;
+    one.events.forget();
+    let begun = Instant::now();
+    proxy.cut();
+    one.until_up(2).await;
+    assert!(begun.elapsed() >= delay, "{:?}", begun.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,6 +19,8 @@ use super::super::{
     Delivery, Facts, Identity, ImageError, ImageSink, Images, PeerEvents, Peers, Setup, listen,
 };
 
+use crate::config::LinkSettings;
+
 /// How long a condition may take to become true.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -135,6 +137,7 @@ pub struct Plan {
     pub facts: Facts,
     pub images: Arc<dyn Images>,
     pub resolver: Arc<dyn Resolve>,
+    pub links: LinkSettings,
     pub port: u16,
 }
 
@@ -147,6 +150,7 @@ impl Plan {
             facts: member_of(CLUSTER),
             images: Arc::new(NoImages),
             resolver: Arc::new(SystemResolver),
+            links: LinkSettings::default(),
             port: 0,
         }
     }
@@ -168,6 +172,7 @@ impl Plan {
             events: Arc::clone(&events) as Arc<dyn PeerEvents>,
             images: self.images,
             resolver: self.resolver,
+            links: self.links,
         };
         Member {
             id: self.id,

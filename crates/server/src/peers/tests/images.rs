@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use super::super::{Facts, ImageError, ImageSink, Images};
 use super::harness::{CLUSTER, Event, Member, Plan, member_of, until};
 use super::proxy::Proxy;
+use crate::config::LinkSettings;
 use crate::limits::IMAGE_CHUNK_BYTES;
 
 const INDEX: u64 = 77;
@@ -286,13 +287,20 @@ async fn an_image_is_fetched_from_the_cluster_that_offers_it() {
 struct Gated {
     shelf: Shelf,
     gate: Semaphore,
+    /// Reads under way, now and at most.
+    waiting: AtomicU64,
+    most: AtomicU64,
 }
 
 impl Images for Gated {
     fn read(&self, index: u64, file: u32, offset: u64, max: usize) -> Result<Bytes, ImageError> {
+        let waiting = self.waiting.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(waiting, Ordering::SeqCst);
         let permit = tokio::runtime::Handle::current().block_on(self.gate.acquire());
         permit.expect("open").forget();
-        self.shelf.read(index, file, offset, max)
+        let bytes = self.shelf.read(index, file, offset, max);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        bytes
     }
 
     fn receive(&self, manifest: &[u8]) -> Result<Box<dyn ImageSink>, ImageError> {
@@ -305,6 +313,8 @@ async fn one_member_is_fed_at_a_time_and_its_newest_request_counts() {
     let gated = Arc::new(Gated {
         shelf: Shelf::full(),
         gate: Semaphore::new(2),
+        waiting: AtomicU64::new(0),
+        most: AtomicU64::new(0),
     });
     let plan = Plan {
         images: Arc::clone(&gated) as Arc<dyn Images>,
@@ -340,4 +350,51 @@ async fn one_member_is_fed_at_a_time_and_its_newest_request_counts() {
     assert_eq!(two.events.count(&Event::Fetched(INDEX, true)), 1);
     assert!(*of_two.received.lock() == files());
     assert!(*of_three.received.lock() == files());
+}
+
+/// `leader.maxConcurrentSnapSyncs`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_members_are_fed_at_a_time_as_the_settings_say() {
+    let gated = Arc::new(Gated {
+        shelf: Shelf::full(),
+        gate: Semaphore::new(0),
+        waiting: AtomicU64::new(0),
+        most: AtomicU64::new(0),
+    });
+    let plan = Plan {
+        images: Arc::clone(&gated) as Arc<dyn Images>,
+        links: LinkSettings {
+            image_feeds: 2,
+            ..LinkSettings::default()
+        },
+        ..Plan::member(1)
+    };
+    let source = plan.start();
+    let receivers = [2, 3, 4].map(|id| {
+        let shelf = Arc::new(Shelf::default());
+        let plan = Plan {
+            images: Arc::clone(&shelf) as Arc<dyn Images>,
+            ..Plan::member(id)
+        };
+        let member = plan.start();
+        member.dial(&[(1, source.address)]);
+        member.peers.fetch(1, INDEX, manifest());
+        (member, shelf)
+    });
+    let has_some = |shelf: &Shelf| shelf.received.lock().iter().any(|file| !file.is_empty());
+    let fed = || {
+        let shelves = receivers.iter().map(|(_, shelf)| shelf);
+        shelves.filter(|shelf| has_some(shelf)).count()
+    };
+    // Each file begins with a read, and two receivers wait for one each: a permit that is left is the third's.
+    let waiting = || gated.waiting.load(Ordering::SeqCst);
+    until("two of them wait for a piece", || waiting() == 2).await;
+    gated.gate.add_permits(2);
+    until("two of them have it", || fed() == 2).await;
+    gated.gate.add_permits(1 << 20);
+    for (member, shelf) in &receivers {
+        member.until_told(Event::Fetched(INDEX, true)).await;
+        assert!(*shelf.received.lock() == files());
+    }
+    assert_eq!(gated.most.load(Ordering::SeqCst), 2, "at one time");
 }

@@ -7,7 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::super::frame::{Kind, put_header};
-use super::harness::{Event, Member, connect, hello, shake};
+use super::harness::{Event, Member, Plan, connect, hello, shake};
+use crate::config::LinkSettings;
 use crate::limits::{PEER_FRAME_MAX, PEER_HANDSHAKES_MAX, PEER_IDLE_MAX};
 
 /// A peer by hand that has been let in.
@@ -93,11 +94,21 @@ async fn connections_that_say_nothing_do_not_keep_peers_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_falls_silent_is_let_go() {
-    let member = Member::start(1);
+    let settings = LinkSettings {
+        idle_max: PEER_IDLE_MAX / 4,
+        ..LinkSettings::default()
+    };
+    let plan = Plan {
+        links: settings.clone(),
+        ..Plan::member(1)
+    };
+    let member = plan.start();
     let begun = Instant::now();
     let stream = guest(&member).await;
     until_closed(stream).await;
-    assert!(begun.elapsed() >= PEER_IDLE_MAX - Duration::from_millis(100));
+    let silent = begun.elapsed();
+    assert!(silent >= settings.idle_max - Duration::from_millis(100));
+    assert!(silent < PEER_IDLE_MAX, "{silent:?}: as the settings say");
     assert!(
         !member.events.has(&Event::Lost(9)),
         "nothing says that its process ended"
