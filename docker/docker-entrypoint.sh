@@ -107,6 +107,8 @@ demand_writable
 write_configuration
 write_my_id
 case "$1 $*" in
+    # There is nothing to come back to: a start in the background would end the container.
+    "zkServer.sh zkServer.sh start "* | "zkServer.sh zkServer.sh start") set -- zkServer.sh start-foreground "${@:3}" ;;
     # The caller chose another configuration.
     "quenda "*" --config"* | "quenda "*" -c"*) ;;
     # Flags come after the file and overrule it.

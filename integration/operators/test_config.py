@@ -13,9 +13,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.dont_write_bytecode = True
 
-from integration.lib.certificates import Authority  # noqa: E402
 from integration.lib.ensemble import Ensemble  # noqa: E402
-from integration.lib.process import free_port  # noqa: E402
 from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
 from integration.lib import zkwire as wire  # noqa: E402
 from integration.lib.zkwire import ERR, FLAG, OP, Conn, eventually, expect  # noqa: E402
@@ -214,69 +212,6 @@ def test_files_mean_what_they_mean_to_a_genuine_server(tmp_path):
         elif found != expected:
             wrong[name] = (expected, found)
     assert wrong == {}
-
-
-# --- zkServer.sh of the image ------------------------------------------------------------------------------------------
-
-
-def zk_server(*args, **environment):
-    path = f"{quenda_binary().parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(["bash", ROOT / "docker" / "zkServer.sh", *map(str, args)], capture_output=True, text=True,
-                          timeout=60, env={**os.environ, "PATH": path, **environment}, check=False)
-
-
-def told(done):
-    return done.returncode, done.stdout.splitlines()
-
-
-def test_zk_server_finds_the_port_where_zookeepers_script_looks_for_it(tmp_path):
-    with QuendaServer(tmp_path) as server:
-        found = f"Client port found: {server.port}. Client address: 127.0.0.1. Client SSL: false."
-        done = zk_server("--config", tmp_path, "status")
-        assert told(done) == (0, [found, "Mode: standalone"])
-        assert done.stderr == f"Using config: {tmp_path}/zoo.cfg\n"
-        # In the own line, and in the dynamic file.
-        data = f"dataDir={tmp_path}/data\n"
-        line = f"server.3=h:1:2;127.0.0.1:{server.port}\n"
-        (tmp_path / "data" / "myid").write_text("3\n")
-        (tmp_path / "line.cfg").write_text(data + line)
-        assert told(zk_server("status", tmp_path / "line.cfg")) == (0, [found, "Mode: standalone"])
-        (tmp_path / "dynamic.cfg").write_text(f"{data}dynamicConfigFile={tmp_path}/members\n")
-        (tmp_path / "members").write_text(line.strip())
-        looked = "Client port not found in static config file. Looking in dynamic config file."
-        assert told(zk_server("status", tmp_path / "dynamic.cfg")) == (0, [looked, found, "Mode: standalone"])
-    assert told(zk_server("--config", tmp_path, "status"))[1][-1] == (
-        "Error contacting service. It is probably not running.")
-    (tmp_path / "nothing.cfg").write_text(data)
-    assert told(zk_server("status", tmp_path / "nothing.cfg")) == (1, [
-        looked, "Client port not found. Looking for secureClientPort in the static config.",
-        "Unable to find either secure or unsecure client port in any configs. Terminating."])
-    (tmp_path / "data" / "myid").unlink()
-    assert told(zk_server("status", tmp_path / "nothing.cfg")) == (1, [
-        "myid could not be determined, will not able to locate clientPort in the server configs."])
-
-
-def test_zk_server_asks_a_member_that_speaks_tls_alone(tmp_path):
-    authority = Authority(tmp_path / "ca")
-    own, client = authority.issue("server"), authority.issue("client")
-    cfg = {"clientPort": None, "clientPortAddress": None, "secureClientPort": str(free_port()),
-           "ssl.keyStore.location": str(own), "ssl.trustStore.location": str(authority.certificate)}
-    server = QuendaServer(tmp_path, cfg, port=1)
-    server.data_dir.mkdir(exist_ok=True)
-    server.spawn()
-    try:
-        asked = f"Client port found: {cfg['secureClientPort']}. Client address: localhost. Client SSL: true."
-
-        def mode(**environment):
-            code, lines = told(zk_server("--config", tmp_path, "status", **environment))
-            return code == 0 and lines[-2:] == [asked, "Mode: standalone"]
-
-        eventually(mode, seconds=30, what="the mode, by the server's own certificate")
-        flags = (f"-Dzookeeper.client.secure=true -Dzookeeper.ssl.keyStore.location={client} "
-                 f"-Dzookeeper.ssl.trustStore.location={authority.certificate}")
-        assert mode(CLIENT_JVMFLAGS=flags)
-    finally:
-        server.kill9()
 
 
 # --- the files follow the members -------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from integration.operators.prometheus_text import parse
 
 SPARED = "this member leads and serves no clients (leaderServes=no)"
 SESSION_MS = 30_000
-SCRIPT = pathlib.Path(__file__).parents[2] / "docker" / "zkServer.sh"
+SCRIPT = pathlib.Path(__file__).parents[2] / "packaging" / "zkServer.sh"
 
 
 class Three:

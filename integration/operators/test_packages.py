@@ -50,7 +50,7 @@ def test_the_package_says_what_it_is_and_holds_what_it_should(package, contents)
     control = output("dpkg-deb", "--info", package, "conffiles").split()
     assert control == ["/etc/quenda/zoo.cfg", "/etc/default/quenda", "/etc/logrotate.d/quenda"]
     found = {str(path.relative_to(contents)) for path in contents.rglob("*") if path.is_file()}
-    for wanted in ("usr/bin/quenda", "usr/bin/zkCli.sh", "usr/lib/systemd/system/quenda.service",
+    for wanted in ("usr/bin/quenda", "usr/bin/zkCli.sh", "usr/bin/zkServer.sh", "usr/lib/systemd/system/quenda.service",
                    "usr/share/man/man1/quenda-serve.1.gz",
                    "usr/share/bash-completion/completions/quenda", "usr/share/zsh/vendor-completions/_quenda",
                    "usr/share/fish/vendor_completions.d/quenda.fish", "usr/share/doc/quenda/operating.md",
