@@ -353,6 +353,7 @@ def test_throttles_of_requests_act_and_let_go(stopped_disk):
         return int(figures(leader.port)["zk_request_throttle_wait_count"]) > int(before["zk_request_throttle_wait_count"])
 
     wait_for(waits, "connections that are held back")
+    assert before["zk_cnt_request_throttle_queue_time_ms"] == "0"
     told = int(figures(leader.port)["zk_outstanding_requests"])
     assert told <= 60, f"{told} requests wait, the bound is 40"
     time.sleep(0.3)  # longer than throttled_op_wait_time
@@ -368,6 +369,8 @@ def test_throttles_of_requests_act_and_let_go(stopped_disk):
     assert errors, "nobody was answered"
     assert -127 in errors, f"answers: {sorted(set(errors))}"
     assert set(errors) <= {0, -127}
+    # Notes are handed over once in a second.
+    wait_for(lambda: int(figures(leader.port)["zk_max_request_throttle_queue_time_ms"]) >= 300, "how long requests waited")
     leader = stopped_disk.wait_leader()
     fresh = leader.connect()
     fresh.call(OP.SET_DATA, set_data("/t", b"free again")).ok()

@@ -231,7 +231,7 @@ impl Connection {
             large_before: self.pending.large_bytes(),
             ..Batch::default()
         };
-        self.held = None;
+        let was_throttled = self.held.take() == Some(Pause::Throttled);
         let mut taken = 0;
         let received = loop {
             if let Some(stop) = self.stop() {
@@ -254,7 +254,11 @@ impl Connection {
                 Ok(Some((payload, _))) => {
                     let length = 4 + payload.len();
                     taken += length;
-                    self.batch.waited_ms = self.arrivals.take(length, world.now_ms);
+                    let waited_ms = self.arrivals.take(length, world.now_ms);
+                    self.batch.waited_ms = waited_ms;
+                    if was_throttled {
+                        self.observer.held_back(waited_ms, world.now_ms);
+                    }
                     self.take_frame(payload, world, proposals);
                 }
                 Ok(None) => break Received::NeedMore,

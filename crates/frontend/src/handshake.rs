@@ -159,7 +159,7 @@ impl Connection {
             now_ms: world.now_ms,
         };
         let settings = &self.settings.observation;
-        self.observer.answered(&answered, &[], settings);
+        self.observer.answered(&answered, || &[], settings);
         let password = world.tree.session_password(self.session);
         self.answer_handshake(handshaking, self.session, self.timeout_ms, &password);
     }

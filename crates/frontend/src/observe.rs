@@ -19,6 +19,9 @@ const SAMPLES_MAX: usize = 256;
 /// Slow requests, and large values, that are named between two calls of `take`. Of more, the number is kept.
 const NAMED_MAX: usize = 4;
 
+/// Different times that are noted of requests which were held back. Beyond them all are as the last.
+const WAITS_MAX: usize = 64;
+
 /// Bytes of a request's length and header.
 pub(crate) const HEADER_BYTES: usize = 12;
 
@@ -52,15 +55,20 @@ pub struct Tally {
 impl Tally {
     /// Adds `weight` requests like this one.
     pub fn add(&mut self, bytes_in: u64, bytes_out: u64, latency_ms: u32, weight: u64) {
-        self.requests += weight;
-        self.bytes_in += bytes_in * weight;
-        self.bytes_out += bytes_out * weight;
-        self.latency_total_ms += u64::from(latency_ms) * weight;
+        self.add_all(weight, bytes_in * weight, bytes_out * weight, latency_ms);
+    }
+
+    /// Adds requests of one latency, by the sums of their bytes.
+    fn add_all(&mut self, requests: u64, bytes_in: u64, bytes_out: u64, latency_ms: u32) {
+        self.requests += requests;
+        self.bytes_in += bytes_in;
+        self.bytes_out += bytes_out;
+        self.latency_total_ms += u64::from(latency_ms) * requests;
         self.latency_max_ms = self.latency_max_ms.max(latency_ms);
         let class = LATENCY_BOUNDS_MS
             .iter()
             .position(|bound| latency_ms <= *bound);
-        self.latency[class.unwrap_or(LATENCY_BOUNDS_MS.len())] += weight;
+        self.latency[class.unwrap_or(LATENCY_BOUNDS_MS.len())] += requests;
     }
 
     /// Adds the sums of others.
@@ -125,6 +133,8 @@ pub struct Named {
 pub struct Observed {
     /// Exact sums by operation.
     pub ops: Vec<(Op, Tally)>,
+    /// What is to be added to them.
+    run: Run,
     /// Samples.
     pub samples: Vec<Sample>,
     paths: Vec<u8>,
@@ -144,6 +154,8 @@ pub struct Observed {
     pub throttled_count: u64,
     /// Requests that were taken although they had waited for longer than their session lasts.
     pub stale_count: u64,
+    /// How long requests waited that [`Pause::Throttled`](crate::Pause::Throttled) had held back, ms, and how many so.
+    pub throttle_waits: Vec<(u64, u32)>,
     /// Monotonic time of the first note.
     pub first_ms: u64,
     /// Monotonic time of the last note.
@@ -155,6 +167,16 @@ impl Observed {
     pub fn path(&self, sample: &Sample) -> std::borrow::Cow<'_, str> {
         let (start, end) = sample.path;
         String::from_utf8_lossy(&self.paths[start as usize..end as usize])
+    }
+
+    /// Adds what was answered last to the sums.
+    fn end_run(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        if let Some(op) = run.op {
+            let (bytes_in, bytes_out) = (run.bytes_in, run.bytes_out);
+            self.tally(op)
+                .add_all(run.requests, bytes_in, bytes_out, run.latency_ms);
+        }
     }
 
     fn tally(&mut self, op: Op) -> &mut Tally {
@@ -228,6 +250,41 @@ pub(crate) struct Answered {
     pub now_ms: u64,
 }
 
+impl Answered {
+    fn latency_ms(&self) -> u64 {
+        self.now_ms.saturating_sub(self.received_ms)
+    }
+
+    /// The same, where very long is long enough.
+    fn latency(&self) -> u32 {
+        u32::try_from(self.latency_ms()).unwrap_or(u32::MAX)
+    }
+}
+
+/// Requests of one kind that were answered one behind the other. Most come so, and cost four sums then.
+#[derive(Debug, Default)]
+struct Run {
+    op: Option<Op>,
+    latency_ms: u32,
+    /// Whether others of the kind are only counted until the time or the samples ask for more.
+    is_plain: bool,
+    requests: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+impl Run {
+    fn is_of(&self, answered: &Answered) -> bool {
+        self.op == Some(answered.op) && self.latency_ms == answered.latency()
+    }
+
+    fn add(&mut self, answered: &Answered) {
+        self.requests += 1;
+        self.bytes_in += answered.bytes_in as u64;
+        self.bytes_out += answered.bytes_out as u64;
+    }
+}
+
 /// The notes of one connection, and when to make one.
 #[derive(Debug)]
 pub(crate) struct Observer {
@@ -259,6 +316,13 @@ impl Observer {
         }
     }
 
+    /// Whether the next request is none of the samples, if it comes within the second; it is counted then.
+    fn is_skipped(&mut self) -> bool {
+        let is_skipped = self.exact_left == 0 && self.skip > 0;
+        self.skip -= u32::from(is_skipped);
+        is_skipped
+    }
+
     /// For how many requests the next one stands; 0 if it is none of the samples.
     fn next_weight(&mut self, now_ms: u64) -> u32 {
         if now_ms.saturating_sub(self.second_ms) >= DUE_MS {
@@ -270,8 +334,7 @@ impl Observer {
             self.exact_left -= 1;
             return 1;
         }
-        if self.skip > 0 {
-            self.skip -= 1;
+        if self.is_skipped() {
             return 0;
         }
         self.dice ^= self.dice << 13;
@@ -297,39 +360,60 @@ impl Observer {
         noted
     }
 
-    pub fn answered(&mut self, answered: &Answered, path: &[u8], settings: &Observation) {
-        let Answered {
-            op,
-            bytes_in,
-            bytes_out,
-            received_ms,
-            now_ms,
-            ..
-        } = *answered;
+    /// A request was answered; `path` gives the path it names.
+    #[inline]
+    pub fn answered<'a>(
+        &mut self,
+        answered: &Answered,
+        path: impl FnOnce() -> &'a [u8],
+        settings: &Observation,
+    ) {
+        if self.goes_on(answered)
+            && self.is_skipped()
+            && let Some(noted) = &mut self.noted
+        {
+            noted.run.add(answered);
+        } else {
+            self.note(answered, path(), settings);
+        }
+    }
+
+    /// Whether it is like the one before in all that decides what is noted of it.
+    fn goes_on(&self, answered: &Answered) -> bool {
+        self.noted.as_ref().is_some_and(|noted| {
+            noted.run.is_plain && noted.last_ms == answered.now_ms && noted.run.is_of(answered)
+        })
+    }
+
+    #[inline(never)]
+    fn note(&mut self, answered: &Answered, path: &[u8], settings: &Observation) {
         let weight = match path {
             [] => 0,
-            _ => self.next_weight(now_ms),
+            _ => self.next_weight(answered.now_ms),
         };
-        let latency_ms = now_ms.saturating_sub(received_ms);
-        let latency = u32::try_from(latency_ms).unwrap_or(u32::MAX);
-        let noted = self.noted(now_ms);
-        noted
-            .tally(op)
-            .add(bytes_in as u64, bytes_out as u64, latency, 1);
-        if latency_ms > settings.slow_ms {
+        let is_slow = answered.latency_ms() > settings.slow_ms;
+        let noted = self.noted(answered.now_ms);
+        if !noted.run.is_of(answered) {
+            noted.end_run();
+            noted.run.op = Some(answered.op);
+            noted.run.latency_ms = answered.latency();
+        }
+        noted.run.is_plain = !path.is_empty() && !is_slow;
+        noted.run.add(answered);
+        if is_slow {
             noted.slow_count += 1;
             name(&mut noted.slow, answered, path);
         }
         if weight > 0 {
             let path = noted.push_path(path);
             noted.sample(Sample {
-                op,
+                op: answered.op,
                 part: Part::Whole,
                 sequential: answered.sequential,
                 weight,
-                bytes_in: bytes_in as u32,
-                bytes_out: u32::try_from(bytes_out).unwrap_or(u32::MAX),
-                latency_ms: latency,
+                bytes_in: answered.bytes_in as u32,
+                bytes_out: u32::try_from(answered.bytes_out).unwrap_or(u32::MAX),
+                latency_ms: answered.latency(),
                 path,
             });
         }
@@ -390,6 +474,16 @@ impl Observer {
         self.noted(now_ms).throttled_count += 1;
     }
 
+    /// A request was held back for so long.
+    pub fn held_back(&mut self, waited_ms: u64, now_ms: u64) {
+        let waits = &mut self.noted(now_ms).throttle_waits;
+        let is_full = waits.len() >= WAITS_MAX;
+        match waits.last_mut() {
+            Some((known, count)) if *known == waited_ms || is_full => *count += 1,
+            _ => waits.push((waited_ms, 1)),
+        }
+    }
+
     pub fn stale(&mut self, now_ms: u64) {
         self.noted(now_ms).stale_count += 1;
     }
@@ -415,6 +509,7 @@ impl Observer {
         self.sampling = sampling;
         self.exact_left = self.exact_left.min(sampling.exact);
         let mut noted = self.noted.take()?;
+        noted.end_run();
         if noted.last_ms == 0 {
             noted.last_ms = now_ms;
         }

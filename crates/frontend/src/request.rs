@@ -292,7 +292,7 @@ impl Connection {
                     now_ms: world.now_ms,
                 };
                 let settings = &self.settings.observation;
-                self.observer.answered(&answered, &[], settings);
+                self.observer.answered(&answered, || &[], settings);
             }
             Pending::Unknown { xid, code } => {
                 frame::put_reply(&mut self.output, xid, -1, ErrorCode::Unimplemented);
@@ -346,7 +346,7 @@ impl Connection {
         };
         let settings = &self.settings.observation;
         self.observer
-            .answered(&answered, path_of(op, body), settings);
+            .answered(&answered, || path_of(op, body), settings);
         if op == Op::CloseSession {
             self.close(CloseReason::ClientClosed);
         } else if overflow {

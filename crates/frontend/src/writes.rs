@@ -122,9 +122,9 @@ impl Connection {
             received_ms,
             now_ms: world.now_ms,
         };
-        let path_bytes = self.pending.write_path(path);
+        let named = || self.pending.write_path(path);
         let settings = &self.settings.observation;
-        self.observer.answered(&answered, path_bytes, settings);
+        self.observer.answered(&answered, named, settings);
         self.pending.drop_write_path(path);
         self.bound_output(before);
         if op == Op::CloseSession {

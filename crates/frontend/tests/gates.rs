@@ -111,7 +111,9 @@ fn at_the_second_bound_nobody_goes_on_and_what_waited_too_long_is_answered_so() 
         errors,
         [(1, throttled), (2, throttled), (-2, 0), (3, 0), (4, 0)]
     );
-    assert_eq!(member.take_observed(client).throttled_count, 2);
+    let observed = member.take_observed(client);
+    assert_eq!(observed.throttled_count, 2);
+    assert_eq!(observed.throttle_waits, [(501, 2), (101, 3)]);
     assert!(member.tree.get("/a").is_none() && member.tree.get("/b").is_some());
 }
 

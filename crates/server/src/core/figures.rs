@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use quenda_consensus::{EntryKind, LogBatch, LogEntry, Role};
-use quenda_node::{Effects, Service};
+use quenda_node::{Effects, PeerReport, Service};
 use quenda_tree::SessionEffect;
 use quenda_tree::command::Batch;
 
 use super::Core;
 use crate::clock::wall_ms;
-use crate::ensemble_view::{EnsembleView, is_synced};
+use crate::ensemble_view::{EnsembleView, is_connected, is_synced};
 use crate::metrics::{AppliedBatch, Quorum};
 
 /// Proposals and batches that are remembered until they are committed or durable. Of more, the times are not counted.
@@ -266,12 +266,14 @@ impl Core {
                 (false, Some(place)) => memory.behind[place].1 |= peer.fetching.is_some(),
                 (true, Some(place)) => {
                     let (_, fetched) = memory.behind.swap_remove(place);
-                    let how = if fetched {
-                        &quorum.snapshots
+                    let others = behind_alike(&memory.behind, fetched, view);
+                    let (how, inflight) = if fetched {
+                        (&quorum.snapshots, &quorum.inflight_snapshots)
                     } else {
-                        &quorum.diffs
+                        (&quorum.diffs, &quorum.inflight_diffs)
                     };
                     how.add(1);
+                    inflight.observe(1 + others);
                 }
                 (true, None) => {}
             }
@@ -282,6 +284,16 @@ impl Core {
             }
         }
     }
+}
+
+/// Members among those that are being caught up, from the log or by a snapshot.
+fn behind_alike(behind: &[(u64, bool)], by_snapshot: bool, view: &EnsembleView) -> u64 {
+    let is_alike = |peer: &&PeerReport| behind.contains(&(peer.id, by_snapshot));
+    let peers = view.peers.iter();
+    peers
+        .filter(|peer| is_connected(peer))
+        .filter(is_alike)
+        .count() as u64
 }
 
 impl Recollection {
@@ -305,4 +317,32 @@ fn pop_through<T>(queue: &mut VecDeque<(u64, T)>, through: u64) -> Option<(u64, 
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_gone_is_not_being_caught_up() {
+        let peer = |id, heard_ms_ago| PeerReport {
+            id,
+            role: Role::Follower,
+            voter: true,
+            matched: None,
+            applied: 0,
+            zxid: 0,
+            digest: None,
+            lag: u64::MAX,
+            heard_ms_ago,
+            fetching: None,
+        };
+        let view = EnsembleView {
+            peers: vec![peer(2, Some(0)), peer(3, Some(0)), peer(4, None)],
+            ..EnsembleView::default()
+        };
+        let behind = [(2, false), (3, true), (4, false)];
+        assert_eq!(behind_alike(&behind, false, &view), 1);
+        assert_eq!(behind_alike(&behind, true, &view), 1);
+    }
 }

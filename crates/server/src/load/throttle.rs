@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use quenda_frontend::{Admission, Connection, Gates, Newcomer, Observed, SessionThrottle, Turns};
 
 use crate::config::ThrottleSettings;
-use crate::metrics::summary::Summary;
+use crate::metrics::summary::{Percentiles, Summary};
 use crate::metrics::{Counter, Figures, Page};
 use crate::registry::Handle;
 
@@ -43,6 +43,8 @@ pub struct Throttle {
     sessions: Mutex<Sessions>,
     /// Tokens that were missing when a session was asked for.
     deficit: Summary,
+    /// How long requests waited while nobody was read, ms.
+    queue_ms: Percentiles,
     /// Requests answered with ThrottledOp.
     pub throttled_ops: Counter,
     /// Requests that were taken although nobody waited for them.
@@ -80,6 +82,7 @@ impl Throttle {
                 dice: seed | 1,
             }),
             deficit: Summary::default(),
+            queue_ms: Percentiles::default(),
             throttled_ops: Counter::default(),
             stale_requests: Counter::default(),
             stale_dropped: Counter::default(),
@@ -111,6 +114,9 @@ impl Throttle {
     pub fn count(&self, observed: &Observed) {
         self.throttled_ops.add(observed.throttled_count);
         self.stale_requests.add(observed.stale_count);
+        for (waited_ms, count) in &observed.throttle_waits {
+            (0..*count).for_each(|_| self.queue_ms.observe(*waited_ms));
+        }
     }
 
     /// What this member lets wait before it holds back connections.
@@ -226,6 +232,7 @@ impl Figures for Throttle {
         page.counter("stale_requests_dropped", &self.stale_dropped);
         page.counter("stale_replies", &self.stale_replies);
         page.counter("request_throttle_wait_count", &self.waits);
+        page.percentiles("request_throttle_queue_time_ms", &self.queue_ms);
         page.counter("large_requests_rejected", &self.large_refused);
     }
 }

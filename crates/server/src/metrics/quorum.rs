@@ -38,6 +38,10 @@ pub struct Quorum {
     pub diffs: Counter,
     /// See [`Self::diffs`].
     pub snapshots: Counter,
+    /// When one was: how many were being caught up from the log just then, that one among them; and by a snapshot.
+    pub inflight_diffs: Summary,
+    /// See [`Self::inflight_diffs`].
+    pub inflight_snapshots: Summary,
     quorum_ack: Percentiles,
     commit: Histogram,
     /// By member: from an entry's proposal until it was durable there.
@@ -80,6 +84,8 @@ impl Default for Quorum {
             learnt: Counter::default(),
             diffs: Counter::default(),
             snapshots: Counter::default(),
+            inflight_diffs: Summary::default(),
+            inflight_snapshots: Summary::default(),
             quorum_ack: Percentiles::default(),
             commit: Histogram::latencies(),
             acks: Set::bounded(PEERS_MAX),
@@ -160,6 +166,8 @@ impl Figures for Quorum {
         page.counter("looking_count", &self.looking);
         page.counter("diff_count", &self.diffs);
         page.counter("snap_count", &self.snapshots);
+        page.summary("inflight_diff_count", &self.inflight_diffs);
+        page.summary("inflight_snap_count", &self.inflight_snapshots);
         page.counter("proposal_count", &self.proposals);
         page.counter("commit_count", &self.commits);
         page.counter("learner_proposal_received_count", &self.received);
