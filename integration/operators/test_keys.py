@@ -14,7 +14,7 @@ from integration.lib.ensemble import Ensemble  # noqa: E402
 from integration.lib.process import four_letter_word, free_port  # noqa: E402
 from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
 from integration.lib import zkwire as wire  # noqa: E402
-from integration.lib.zkwire import ERR, Conn, eventually, expect  # noqa: E402
+from integration.lib.zkwire import ERR, OP, Conn, eventually, expect  # noqa: E402
 from integration.operators.admin import admin_cfg, command  # noqa: E402
 
 
@@ -75,6 +75,21 @@ def test_without_the_zxid_in_snapshots_there_are_none(server):
         answer = command(server.admin, name, method=method, headers={"Authorization": "digest u:p"})
         assert answer.status == 500
         assert answer.error == "turned off by serializeLastProcessedZxid.enabled=false"
+
+
+def test_a_checkpoint_is_made_after_so_many_bytes_of_log(server):
+    """Without the key one is made after 5 seconds or some megabytes."""
+    def made():
+        found = re.search(r"^zk_snapshottime_cnt\t(\d+)|^zk_cnt_snapshottime\t(\d+)", four_letter_word(server.port, "mntr"), re.M)
+        return int(next(part for part in found.groups() if part))
+
+    with Conn(server.port) as conn:
+        conn.create("/written")
+        before, rounds = made(), 0
+        while made() < before + 3:
+            rounds += 1
+            assert rounds < 50, "5 MB of log"
+            conn.pipeline([(OP.SET_DATA, wire.set_data("/written", bytes(1000)))] * 100)
 
 
 @pytest.fixture(scope="module")

@@ -23,13 +23,9 @@ impl Connection {
         world: &World<'_>,
         proposals: &mut Proposals,
     ) {
-        if world.growth == Growth::Refused && grows(op, body) {
+        if let Some(error) = self.refusal(op, body, world) {
             self.with_command(op, body, |command| command.encode(&mut proposals.refused));
-            self.answer_in_turn(op, xid, ErrorCode::SystemError, world);
-            return;
-        }
-        if self.is_forbidden(op, body, world) {
-            self.answer_in_turn(op, xid, ErrorCode::NoAuth, world);
+            self.answer_in_turn(op, xid, error, world);
             return;
         }
         let settings = &self.settings.observation;
@@ -49,6 +45,15 @@ impl Connection {
         self.pending.push_write(write, path);
         // What is pipelined behind the close of the session is dropped.
         self.draining |= op == Op::CloseSession;
+    }
+
+    /// Why a write is not even proposed.
+    fn refusal(&self, op: Op, body: &[u8], world: &World<'_>) -> Option<ErrorCode> {
+        if world.growth == Growth::Refused && grows(op, body) {
+            return Some(ErrorCode::SystemError);
+        }
+        self.is_forbidden(op, body, world)
+            .then_some(ErrorCode::NoAuth)
     }
 
     fn propose(&mut self, op: Op, body: &[u8], proposals: &mut Proposals) {

@@ -41,6 +41,7 @@ fn what_is_forbidden_is_refused_at_once_and_not_proposed() {
     }
     member.apply();
     assert_eq!(member.tree.last_zxid(), zxid, "nothing was proposed");
+    assert!(!member.refused.is_empty(), "the audit log has them");
     // Whoever may, and what is not there, goes the usual way.
     member.ok(owner, &set(3, "/private", b"x"));
     member.expect(client, &set(2, "/none", b"x"), ErrorCode::NoNode);

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quenda_node::PeerState;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::timeout;
 
 use super::super::resolve::Resolve;
 use super::harness::{Event, Member, Plan, connect, until};
@@ -73,6 +75,60 @@ async fn a_broken_connection_is_told_and_made_again() {
     one.until_up(2).await;
     one.send(2, numbered(2, 8)).await;
     two.until_told(Event::Frame(1, numbered(2, 8))).await;
+}
+
+/// A port at which nobody answers: its queue of connections is full.
+async fn deaf() -> (TcpListener, Vec<TcpStream>) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    let any = "127.0.0.1:0".parse().expect("an address");
+    socket.bind(any).expect("a port");
+    let listener = socket.listen(1).expect("it listens");
+    let address = listener.local_addr().expect("an address");
+    let mut waiting = Vec::new();
+    let brief = Duration::from_millis(200);
+    while let Ok(connected) = timeout(brief, TcpStream::connect(address)).await {
+        waiting.push(connected.expect("connected"));
+    }
+    (listener, waiting)
+}
+
+/// `multiAddress.reachabilityCheckTimeoutMs`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_does_not_answer_gives_way_to_the_next_one() {
+    let (listener, _waiting) = deaf().await;
+    let deaf = listener.local_addr().expect("an address");
+    let one = Plan {
+        links: LinkSettings {
+            dial_patience: Duration::from_secs(3600),
+            dial_patience_of_many: Duration::from_millis(50),
+            ..LinkSettings::default()
+        },
+        ..Plan::member(1)
+    };
+    let (one, two) = (one.start(), Member::start(2));
+    let names = [deaf, two.address].map(|address| (address.ip().to_string(), address.port()));
+    one.peers.set_members(vec![(2, names.to_vec())]);
+    one.until_up(2).await;
+}
+
+/// `leaderConnectDelayDuringRetryMs`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_pause_between_dials_is_that_of_the_settings() {
+    let pause = Duration::from_millis(700);
+    let one = Plan {
+        links: LinkSettings {
+            dial_pause: pause,
+            ..LinkSettings::default()
+        },
+        ..Plan::member(1)
+    };
+    let one = one.start();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    one.dial(&[(2, listener.local_addr().expect("an address"))]);
+    drop(listener.accept().await.expect("the first dial"));
+    let begun = Instant::now();
+    drop(listener.accept().await.expect("the second dial"));
+    assert!(begun.elapsed() > pause / 2, "{:?}", begun.elapsed());
 }
 
 /// `observer.reconnectDelayMs`.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -281,6 +282,26 @@ async fn an_image_is_fetched_from_the_cluster_that_offers_it() {
     empty.peers.fetch(1, INDEX, manifest());
     empty.until_told(Event::Fetched(INDEX, false)).await;
     assert_eq!(shelf.read.load(Ordering::SeqCst), 0, "nothing was read");
+}
+
+/// `initLimit`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transfer_that_stands_still_is_given_up_when_the_settings_say() {
+    let receiver = Plan {
+        images: Arc::new(Shelf::default()),
+        links: LinkSettings {
+            image_patience: Duration::from_millis(300),
+            ..LinkSettings::default()
+        },
+        ..Plan::member(2)
+    };
+    let receiver = receiver.start();
+    let source = Plan::member(1).start();
+    receiver.dial(&[(1, source.address)]);
+    receiver.until_up(1).await;
+    source.peers.stop().await;
+    receiver.peers.fetch(1, INDEX, manifest());
+    receiver.until_told(Event::Fetched(INDEX, false)).await;
 }
 
 /// A source whose reads wait for a permit each.
