@@ -11,7 +11,7 @@
 # A FILE that is no path lies in the configuration directory; the default is zoo.cfg. That directory is DIR, else $ZOOCFGDIR,
 # $ZOO_CONF_DIR, conf beside this script's directory, or /etc/quenda. zookeeper-env.sh and java.env in it are sourced.
 # The process id is in $ZOOPIDFILE, else in zookeeper_server.pid in dataDir; what a server in the background writes, in
-# $ZOO_LOG_DIR. Of $SERVER_JVMFLAGS and $JVMFLAGS the -Dname=value count.
+# $ZOO_LOG_DIR, else in logs beside conf, or /var/log/quenda, or dataDir. Of $SERVER_JVMFLAGS and $JVMFLAGS the -Dname=value count.
 set -uo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -191,6 +191,16 @@ status() {
     echo "$mode"
 }
 
+default_log_directory() {
+    if [ -d "$here/../conf" ]; then
+        echo "$here/../logs"
+    elif [ "$directory" = /etc/quenda ]; then
+        echo /var/log/quenda
+    else
+        echo "$data"
+    fi
+}
+
 # Sets what start, stop and print-cmd need: file, data, pid_file, log_directory, out, command.
 prepare() {
     source_settings
@@ -198,11 +208,7 @@ prepare() {
     echo "Using config: $file" >&2
     data="$(value dataDir "$file")"
     pid_file="${ZOOPIDFILE:-$data/zookeeper_server.pid}"
-    case "${ZOO_LOG_DIR:-}:$directory" in
-        :/etc/quenda) log_directory=/var/log/quenda ;;
-        :*) log_directory="$here/../logs" ;;
-        *) log_directory="$ZOO_LOG_DIR" ;;
-    esac
+    log_directory="${ZOO_LOG_DIR:-$(default_log_directory)}"
     out="$log_directory/zookeeper-${USER:-$(id -un)}-server-${HOSTNAME:-$(uname -n)}.out"
     command=("$program" serve --config "$file")
     [ -z "${ZOO_DATADIR_AUTOCREATE_DISABLE:-}" ] || command+=(-Ddatadir.autocreate=false)
@@ -248,7 +254,7 @@ make_log_directory() {
 # Whether a process runs, and is a server: after a restart of the machine its id may be another's.
 runs() {
     local name
-    kill -0 "$1" 2>/dev/null || return 1
+    [[ "$1" =~ ^[1-9][0-9]*$ ]] && kill -0 "$1" 2>/dev/null || return 1
     name="$(cat "/proc/$1/comm" 2>/dev/null)" || return 0
     # As long as it becomes what it is to be.
     case "$name" in "$(basename "$program" | cut -c1-15)" | nohup | setpriv) ;; *) return 1 ;; esac

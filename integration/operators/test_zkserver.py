@@ -181,7 +181,25 @@ def test_the_id_of_another_process_is_no_server(place):
         assert place.say("start")[1:] == (0, "Starting zookeeper ... STARTED")
         assert place.pid != other.pid
         place.run("stop")
+        # These would be the script's own group, and every process.
+        for text in ("0", "-1", "", "x"):
+            place.pid_file.write_text(text)
+            assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
+        assert other.poll() is None
         other.kill()
+
+
+def test_without_a_place_for_logs_they_lie_beside_the_data(tmp_path):
+    folder = tmp_path / "with blanks"
+    place = Place(folder)
+    del place.environment["ZOO_LOG_DIR"]
+    try:
+        assert place.say("start")[1:] == (0, "Starting zookeeper ... STARTED")
+        eventually(place.serves, what="a server that serves")
+        assert (folder / "data" / "zookeeper-ops-server-here.out").read_text()
+        assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
+    finally:
+        place.end()
 
 
 def test_in_the_foreground_the_server_takes_the_place_of_the_script(place):
