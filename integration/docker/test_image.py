@@ -175,7 +175,7 @@ def test_a_wrong_configuration_ends_it_with_2(run):
     assert "Invalid config, exiting abnormally" in member.logs()
 
 
-@pytest.mark.parametrize("command", [("quenda", "serve"), ("zkServer.sh", "start-foreground"), ("--log", "debug")])
+@pytest.mark.parametrize("command", [("quenda", "serve"), ("zkServer.sh", "start-foreground"), ("zkServer.sh", "start"), ("--log", "debug")])
 def test_ways_to_start_it(run, command):
     assert run(command=command).wait_healthy().mode() == "standalone"
 

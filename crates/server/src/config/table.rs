@@ -324,6 +324,7 @@ const MONITORING: &[Key] = &[
     Key::new(Honoured, File, "metricsProvider.ssl.want.client.auth", "true", "`false`: they are not asked for one either, if none is needed"),
     Key::new(Honoured, File, "metricsProvider.ssl.enabledProtocols", "TLSv1.2,TLSv1.3", "versions that are spoken there"),
     Key::new(Honoured, File, "metricsProvider.ssl.ciphersuites", "", "cipher suites in the order in which they are preferred; absent: all there are"),
+    Key::new(Warned, File, "metricsProvider.ssl.*", "", "no key of that port"),
     Key::new(Honoured, File, "metricsProvider.exportJvmInfo", "true", "`false`: no figures of the process (`process_*`)"),
     Key::new(Accepted, File, "metricsProvider.*", "", "tunes threads of the Java server"),
     Key::new(Honoured, Property, "audit.enable", "false", "`true`: who tried to change what, and with which result, is written to a file of its own"),
