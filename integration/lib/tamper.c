@@ -1,14 +1,19 @@
-/* Preloaded into a server under test: puts its wall clock forward or back and makes its disk slow.
+/* Preloaded into a server under test: puts its wall clock forward or back, makes its disk slow, and kills it between the
+ * steps of writing a file.
  *
- * TAMPER_CONTROL names a file of four 64-bit integers that is mapped, so that the test changes them while the server
+ * TAMPER_CONTROL names a file of five 64-bit integers that is mapped, so that the test changes them while the server
  * runs: offset of CLOCK_REALTIME in ms, delay of every sync in ms, number of syncs so far, delay of every look into a
- * directory in ms. See tamper.py.
+ * directory in ms, and after how many steps the process dies: of opening to write, syncing and renaming a file with
+ * TAMPER_FILES in its path, before the last of them; 0 for never. See tamper.py.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +27,7 @@ struct control {
     volatile int64_t sync_delay_ms;
     int64_t syncs;
     volatile int64_t look_delay_ms;
+    int64_t steps_left;
 };
 
 static struct control *control;
@@ -94,7 +100,60 @@ DIR *opendir(const char *name) {
     return next(name);
 }
 
+static void step(const char *path) {
+    const char *watched = getenv("TAMPER_FILES");
+    if (!control || control->steps_left <= 0 || !watched || !strstr(path, watched)) {
+        return;
+    }
+    if (__atomic_sub_fetch(&control->steps_left, 1, __ATOMIC_RELAXED) == 0) {
+        kill(getpid(), SIGKILL);
+    }
+}
+
+static void step_of(int file) {
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = control && control->steps_left > 0 ? readlink(link, path, sizeof path - 1) : -1;
+    if (length > 0) {
+        path[length] = 0;
+        step(path);
+    }
+}
+
+static int open_with(const char *path, int flags, mode_t mode) {
+    if ((flags & O_ACCMODE) != O_RDONLY) {
+        step(path);
+    }
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_LARGEFILE, mode);
+}
+
+static mode_t mode_of(int flags, va_list arguments) {
+    return flags & (O_CREAT | __O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+}
+
+int open(const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return open_with(path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return open_with(path, flags, mode);
+}
+
+int rename(const char *from, const char *to) {
+    step(from);
+    return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
 int fsync(int file) {
+    step_of(file);
     linger();
     return (int)syscall(SYS_fsync, file);
 }

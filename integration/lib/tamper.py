@@ -1,4 +1,5 @@
-"""Clocks that differ and disks that are slow: a small library preloaded into the server under test (tamper.c).
+"""Clocks that differ, disks that are slow, a death at a chosen step: a small library preloaded into the server under test
+(tamper.c).
 
     tamper = Tamper(member.folder)
     member.server.env.update(tamper.environment())
@@ -6,6 +7,7 @@
     tamper.clock(60.0)       # its wall clock is a minute ahead from now on
     tamper.slow_disk(0.5)    # each sync takes half a second longer
     tamper.slow_looks(0.5)   # so does each listing of a directory
+    tamper.die_at(3)         # it dies before the third opening, sync or renaming of a file with `files` in its path
 """
 
 import os
@@ -38,13 +40,14 @@ def library():
 class Tamper:
     """The controls of one server. They outlive its restarts."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, files=""):
+        self.files = files
         self._file = pathlib.Path(folder) / "tamper.control"
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._file.write_bytes(bytes(32))
+        self._file.write_bytes(bytes(40))
 
     def environment(self):
-        return {"LD_PRELOAD": str(library()), "TAMPER_CONTROL": str(self._file)}
+        return {"LD_PRELOAD": str(library()), "TAMPER_CONTROL": str(self._file), "TAMPER_FILES": self.files}
 
     def _put(self, offset, value):
         with open(self._file, "r+b") as file:
@@ -59,6 +62,14 @@ class Tamper:
 
     def slow_looks(self, seconds):
         self._put(24, round(seconds * 1000))
+
+    def die_at(self, step):
+        self._put(32, step)
+
+    @property
+    def steps_left(self):
+        """Of those until it dies."""
+        return struct.unpack("=q", self._file.read_bytes()[32:40])[0]
 
     @property
     def syncs(self):

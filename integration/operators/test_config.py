@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ sys.dont_write_bytecode = True
 
 from integration.lib.ensemble import Ensemble  # noqa: E402
 from integration.lib.quenda_server import QuendaServer, quenda_binary  # noqa: E402
+from integration.lib.tamper import Tamper  # noqa: E402
 from integration.lib import zkwire as wire  # noqa: E402
 from integration.lib.zkwire import ERR, FLAG, OP, Conn, eventually, expect  # noqa: E402
 from integration.operators import config_cases, messages  # noqa: E402
@@ -244,6 +246,59 @@ def test_the_files_are_those_of_a_genuine_ensemble_and_serve_the_next_start(tmp_
         member.start()
         wait_for_lines([member], {1, 2, 3, 4})
         assert "the configuration file names other members" in member.log_tail(20000)
+
+
+def reconfigured(ensemble, member):
+    """Has the ensemble number its configuration anew; the members stay."""
+    with ensemble[1].connect_soon() as conn:
+        eventually(lambda: conn.reconfig(f"server.{member.number}={member.line()}", None, None), what="a reconfig")
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["the-members-move-out", "a-new-version"])
+def test_a_crash_at_any_step_of_writing_the_files_leaves_some_to_start_from(tmp_path, first):
+    """Killed before the opening, the sync and the renaming of each file, and then started."""
+    with Ensemble(tmp_path.resolve(), cfg=CFG) as ensemble:
+        wait_for_lines(ensemble, {1, 2, 3})
+        member = ensemble[2]
+        original = (member.folder / "zoo.cfg.bak").read_text()
+        member.stop()
+        tamper = Tamper(member.folder, f"{member.folder}/zoo.cfg")
+        member.server.env.update(tamper.environment())
+        steps, died = 0, True
+        while died:
+            steps += 1
+            if first:
+                # As before its first start: with the lines, and nothing beside it.
+                for name in files(member):
+                    (member.folder / name).unlink()
+                (member.folder / "zoo.cfg").write_text(original)
+                tamper.die_at(steps)
+                member.spawn()
+            else:
+                member.start()
+                wait_for_lines([member], {1, 2, 3})
+                before = newest(member)
+                tamper.die_at(steps)
+                reconfigured(ensemble, ensemble[3])
+            written = lambda: newest(member) not in (None, original if first else before)  # noqa: E731, B023
+            eventually(lambda: not member.alive() or written(), seconds=60, what="the files, or the end")
+            died = not written()
+            if died:
+                assert member.server.process.wait(20) == -signal.SIGKILL
+                assert run("check-config", member.folder / "zoo.cfg").returncode in (0, 1), files(member)
+            tamper.die_at(0)
+            member.kill9()
+            member.start()
+            wait_for_lines([member], {1, 2, 3})
+            pointed = files(member)[newest(member)]
+            assert pointed == files(ensemble[1])[newest(ensemble[1])], "they are brought up to date"
+            assert not [name for name in files(member) if name.endswith(".tmp")], "nothing unfinished stays"
+            if first:
+                assert files(member)["zoo.cfg.bak"] == original
+            member.stop()
+        # Opening, sync and renaming of each file.
+        assert steps - 1 == (9 if first else 6)
+        member.start()
 
 
 def test_a_configuration_that_cannot_be_written_does_not_stop_the_member(tmp_path):

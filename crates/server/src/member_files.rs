@@ -3,6 +3,9 @@
 //!
 //! The replicated configuration is what counts. The files are for the next start, and for tools that read them. A
 //! thread of its own writes them, as the core must not wait for a disk; where they cannot be written the log says so.
+//!
+//! A crash at any moment leaves files to start from: the old static file counts with what it has always pointed to, which
+//! stays, until the new one takes its place in one step. The start brings up to date what was left behind.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -13,6 +16,9 @@ use quenda_tree::ensemble::Ensemble;
 use tracing::{info, warn};
 
 use crate::config::properties::{self, Pair};
+
+/// Behind the name of a file that is being written.
+const UNFINISHED: &str = ".tmp";
 
 /// The way to the thread that writes.
 #[derive(Debug)]
@@ -62,6 +68,7 @@ impl MemberFiles {
 }
 
 fn run(file: &Path, queue: &Receiver<Wanted>) {
+    sweep(file);
     while let Ok(mut wanted) = queue.recv() {
         while let Ok(newer) = queue.try_recv() {
             wanted = newer;
@@ -146,9 +153,39 @@ fn beside(file: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// Takes away what a crash has left unfinished.
+fn sweep(file: &Path) {
+    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    for file in [file, &real] {
+        let Some((folder, name)) = file.parent().zip(file.file_name()) else {
+            continue;
+        };
+        // Where nothing can be read or removed, nothing can be written either, and that is told.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if is_unfinished(
+                &entry.file_name().to_string_lossy(),
+                &name.to_string_lossy(),
+            ) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// Whether a file was to become the one with this name, or one of those beside it.
+fn is_unfinished(found: &str, name: &str) -> bool {
+    let rest = found.strip_prefix(name);
+    let stem = rest.and_then(|rest| rest.strip_suffix(UNFINISHED));
+    stem.is_some_and(|stem| {
+        let version = stem.strip_prefix(".dynamic.");
+        let is_version = version.is_some_and(|hex| i64::from_str_radix(hex, 16).is_ok());
+        stem.is_empty() || stem == ".bak" || is_version
+    })
+}
+
 /// Writes a file in one piece, with the rights of another one: whoever looks sees the old content or the new.
 fn replace(path: &Path, content: &[u8], like: &Path) -> io::Result<()> {
-    let unfinished = beside(path, ".tmp");
+    let unfinished = beside(path, UNFINISHED);
     let written = write_durably(&unfinished, content, like);
     let replaced = written.and_then(|()| fs::rename(&unfinished, path));
     if let Err(error) = replaced {
@@ -244,6 +281,31 @@ mod tests {
                 "zoo.cfg.dynamic.200000007"
             ]
         );
+    }
+
+    #[test]
+    fn what_a_crash_has_left_unfinished_goes_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let stays = [
+            "zoo.cfg",
+            "zoo.cfg.bak",
+            "zoo.cfg.dynamic.5",
+            "zoo.cfg.dynamic.tmp",
+            "zoo.cfg.old.tmp",
+            "a.tmp",
+        ];
+        let goes = [
+            "zoo.cfg.tmp",
+            "zoo.cfg.bak.tmp",
+            "zoo.cfg.dynamic.10000000a.tmp",
+        ];
+        for name in stays.iter().chain(&goes) {
+            fs::write(folder.path().join(name), STATIC).expect("is written");
+        }
+        sweep(&folder.path().join("zoo.cfg"));
+        let mut stays = stays.map(str::to_owned);
+        stays.sort();
+        assert_eq!(names(folder.path()), stays);
     }
 
     #[test]
