@@ -17,12 +17,12 @@ class Authority:
         self._openssl("req", "-x509", *self._new_key(self._key), "-out", self.certificate, "-days", DAYS,
                       "-subj", "/CN=authority")
 
-    def issue(self, name):
-        """A PEM file with the key and the certificate of `CN=name`, at 127.0.0.1."""
+    def issue(self, name, names="IP:127.0.0.1,DNS:localhost"):
+        """A PEM file with the key and the certificate of `CN=name`, at 127.0.0.1 or under other alternative names."""
         key, request, signed = (self.folder / f"{name}.{kind}" for kind in ("key", "csr", "crt"))
         self._openssl("req", *self._new_key(key), "-out", request, "-subj", f"/CN={name}")
         extensions = self.folder / "extensions.cnf"
-        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        extensions.write_text(f"subjectAltName={names}\n")
         self._openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial",
                       "-out", signed, "-days", DAYS, "-extfile", extensions)
         both = self.folder / f"{name}.pem"
@@ -36,6 +36,15 @@ class Authority:
     @staticmethod
     def _openssl(*words):
         subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+
+def quorum_tls(authority, name="member"):
+    """Keys of zoo.cfg with which a member speaks TLS alone with the others."""
+    return {
+        "sslQuorum": "true",
+        "ssl.quorum.keyStore.location": str(authority.issue(name)),
+        "ssl.quorum.trustStore.location": str(authority.certificate),
+    }
 
 
 def server_tls(authority):

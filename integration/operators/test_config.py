@@ -168,7 +168,6 @@ OTHER_WORDS = {
     "purge-form": "autopurge.purgeInterval: 1d is not a number",
     "server-name": "serverid x is not a number",
     "metrics": "metrics provider class was not found",
-    "ssl-quorum-form": "sslQuorum=maybe is not supported",
     "conflicting-client": "client address for this server (id = 1) in static config file is 0.0.0.0:2181, but in its server line",
     "dynamic-missing": "Error processing DIR/none.dynamic: No such file or directory",
     "group-number": 'group.1: "x" is not a number',

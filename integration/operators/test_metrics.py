@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from integration.lib.certificates import Authority, server_tls
+from integration.lib.certificates import Authority, quorum_tls, server_tls
 from integration.lib.ensemble import Ensemble
 from integration.lib.process import free_port
 from integration.lib.quenda_server import QuendaServer
@@ -76,8 +76,10 @@ def alone(tmp_path_factory):
 @pytest.fixture(scope="module")
 def three(tmp_path_factory):
     ports = {number: free_port() for number in (1, 2, 3)}
-    cfg = {number: metrics_cfg(port) for number, port in ports.items()}
-    with Ensemble(tmp_path_factory.mktemp("three"), member_cfg=cfg) as ensemble:
+    folder = tmp_path_factory.mktemp("three")
+    tls = quorum_tls(Authority(folder / "ca"))
+    cfg = {number: {**metrics_cfg(port), **tls} for number, port in ports.items()}
+    with Ensemble(folder, member_cfg=cfg) as ensemble:
         for member in ensemble:
             member.metrics_port = ports[member.number]
         ensemble.wait_leader()

@@ -52,6 +52,7 @@ const RELEASED_S: i64 = 1_795_910_400;
 pub fn check_files(config: &ServerConfig) -> Vec<ServeError> {
     let listeners = [
         config.tls.as_ref(),
+        config.quorum_tls.as_ref(),
         config.admin.tls.as_ref(),
         config.metrics.tls(),
     ];
@@ -364,9 +365,13 @@ impl Server {
             };
             doors.spawn(acceptor.run(listener));
         }
-        let tls = self.shared.tls.as_ref();
-        if tls.is_some_and(|tls| tls.settings.reload) {
-            tokio::spawn(tls::watch(Arc::clone(&self.shared), closing.clone()));
+        for (of, tls) in [
+            ("clients", &self.shared.tls),
+            ("members", &self.shared.quorum_tls),
+        ] {
+            if let Some(tls) = tls.as_ref().filter(|tls| tls.settings.reload) {
+                tokio::spawn(tls::watch(of, Arc::clone(tls), closing.clone()));
+            }
         }
         Ok(())
     }
@@ -428,6 +433,7 @@ fn link(
         images: Arc::clone(&images) as Arc<dyn peers::Images>,
         resolver: Arc::new(SystemResolver),
         links: config.links.clone(),
+        tls: shared.quorum_tls.clone(),
     };
     let peers = Arc::new(Peers::start(setup, runtime)?);
     shared.set_peers(&peers);
@@ -531,6 +537,8 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
     let seed = u64::from_le_bytes(seed);
     let accounts = accounts(&config)?;
     let mut shared = Shared::new(config, settings, accounts, session_ids, words, tls, seed);
+    let quorum_tls = shared.config.quorum_tls.as_ref();
+    shared.quorum_tls = quorum_tls.map(Tls::load).transpose()?.map(Arc::new);
     shared.audit = open_audit(&shared.config)?;
     Ok(shared)
 }

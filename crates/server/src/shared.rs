@@ -70,7 +70,9 @@ pub struct Shared {
     /// Output that clients have not taken.
     pub output: OutputBudget,
     /// TLS for clients, if a client port speaks it.
-    pub tls: Option<Tls>,
+    pub tls: Option<Arc<Tls>>,
+    /// TLS between members, if there is any.
+    pub quorum_tls: Option<Arc<Tls>>,
     /// The words on the client port.
     pub words: FourLetterWords,
     /// The audit log, if there is one.
@@ -146,7 +148,8 @@ impl Shared {
             metrics: Metrics::default(),
             output: OutputBudget::default(),
             words,
-            tls,
+            tls: tls.map(Arc::new),
+            quorum_tls: None,
             served: watch::Sender::new(Served::Nobody),
             era: AtomicU64::new(0),
             with_barriers: AtomicBool::new(false),

@@ -37,7 +37,10 @@ fn lines(config: &ServerConfig) -> Vec<(String, String)> {
         lines.push(("metrics", metrics(endpoint)));
     }
     if let Some(tls) = &config.tls {
-        lines.push(("TLS", self::tls(tls)));
+        lines.push(("TLS", self::tls(tls, "clients")));
+    }
+    if let Some(tls) = &config.quorum_tls {
+        lines.push(("between members", between_members(tls)));
     }
     if let Some(audit) = &config.audit {
         let form = match audit.format {
@@ -114,6 +117,15 @@ fn directories(config: &ServerConfig) -> String {
     }
 }
 
+fn between_members(settings: &TlsSettings) -> String {
+    let way = match (settings.dialing, settings.unified) {
+        (Some(_), false) => "TLS alone",
+        (Some(_), true) => "TLS, and without it where the other member dials so",
+        (None, _) => "without TLS, and with it where the other member dials so",
+    };
+    format!("{way}; {}", tls(settings, "members"))
+}
+
 fn connections(config: &ServerConfig) -> String {
     let bound = |bound: u32| match bound {
         0 => "without bound".to_owned(),
@@ -164,7 +176,7 @@ fn access(config: &ServerConfig) -> String {
     }
 }
 
-fn tls(tls: &TlsSettings) -> String {
+fn tls(tls: &TlsSettings, who: &str) -> String {
     let versions: Vec<&str> = tls
         .protocols
         .iter()
@@ -174,12 +186,12 @@ fn tls(tls: &TlsSettings) -> String {
         })
         .collect();
     let certificates = match tls.client_auth {
-        ClientAuth::None => "clients are not asked for certificates",
-        ClientAuth::Want => "clients may show certificates",
-        ClientAuth::Need => "clients must show certificates",
+        ClientAuth::None => "are not asked for certificates",
+        ClientAuth::Want => "may show certificates",
+        ClientAuth::Need => "must show certificates",
     };
     format!(
-        "{} with {} ({}), {certificates}",
+        "{} with {} ({}), {who} {certificates}",
         versions.join(" and "),
         tls.key_store.path.display(),
         tls.key_store.format

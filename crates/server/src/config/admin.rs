@@ -132,6 +132,7 @@ fn tls_settings(reader: &mut Reader<'_>, forced: bool) -> Result<TlsSettings, Co
         reload: reader.strict_bool("sslQuorumReloadCertFiles")?,
         handshakes_max: 0,
         drop_while_not_serving: false,
+        dialing: None,
     })
 }
 

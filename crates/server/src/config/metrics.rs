@@ -152,6 +152,7 @@ fn tls_settings(reader: &mut Reader<'_>) -> Result<TlsSettings, ConfigError> {
         reload: true,
         handshakes_max: 0,
         drop_while_not_serving: false,
+        dialing: None,
     })
 }
 

@@ -19,6 +19,7 @@ mod load;
 mod members;
 mod metrics;
 pub mod properties;
+mod quorum_tls;
 mod remark;
 mod resolve;
 mod sasl;
@@ -56,7 +57,9 @@ pub use sasl::SaslSettings;
 pub use settings::Environment;
 pub use storage::{Gathering, StorageSettings};
 pub use throttle::ThrottleSettings;
-pub use tls::{ClientAuth, Password, Protocol, Secret, StoreFormat, StoreSettings, TlsSettings};
+pub use tls::{
+    ClientAuth, Dialing, Password, Protocol, Secret, StoreFormat, StoreSettings, TlsSettings,
+};
 
 /// Settings of one member, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,6 +145,9 @@ pub struct ServerConfig {
     pub backup: BackupSettings,
     /// TLS for clients; `None` if no client port speaks it.
     pub tls: Option<TlsSettings>,
+    /// TLS between members, if there is any; `unified` tells whether the quorum port takes both. `sslQuorum`,
+    /// `portUnification`.
+    pub quorum_tls: Option<TlsSettings>,
     /// Whether the scheme x509 is there. By `tls`, or `authProvider.*`.
     pub x509_enabled: bool,
     /// Subject of the certificate that passes every check. `X509AuthenticationProvider.superUser`.

@@ -14,8 +14,8 @@ use super::settings::Settings;
 use super::{AuditSettings, DEFAULT_CLIENT_PORT, Overrides, SaslSettings, ServerConfig};
 pub(super) use refusals::of_all_parts;
 
-use super::{admin, audit, backup, keys, leader_serves, links, load, members, metrics, sasl};
-use super::{storage, throttle, tls};
+use super::{admin, audit, backup, keys, leader_serves, links, load, members, metrics, quorum_tls};
+use super::{sasl, storage, throttle, tls};
 
 /// Schemes that a client can prove an identity with.
 const SCHEMES: [&str; 4] = ["digest", "ip", SASL, X509];
@@ -31,12 +31,10 @@ const ENSEMBLE_PROVIDER: &str = "org.apache.zookeeper.server.auth.EnsembleAuthen
 const SASL: &str = "sasl";
 const X509: &str = "x509";
 /// Keys without effect that take `true` and `false` alone.
-const STRICT_BOOLEANS: [&str; 5] = [
+const STRICT_BOOLEANS: [&str; 3] = [
     "syncEnabled",
     "localSessionsEnabled",
     "localSessionsUpgradingEnabled",
-    "portUnification",
-    "sslQuorumReloadCertFiles",
 ];
 /// Keys without effect that take a number alone.
 const STRICT_NUMBERS: [&str; 4] = [
@@ -94,6 +92,7 @@ pub(super) fn resolve(
     let own = own.filter(|_| !by_flags || !ensemble.is_empty());
     let (client_address, client_port) = reader.client(own)?;
     let tls = tls::resolve(&mut reader)?;
+    let quorum_tls = quorum_tls::resolve(&mut reader, !ensemble.is_empty())?;
     let x509_enabled = tls::provides_x509(&reader, tls.as_ref());
     let audit = audit::resolve(&mut reader, &data_dir)?;
     let metrics = metrics::resolve(&mut reader)?;
@@ -154,6 +153,7 @@ pub(super) fn resolve(
         admin: admin::resolve(&mut reader)?,
         backup: backup::resolve(&mut reader),
         tls,
+        quorum_tls,
         x509_enabled,
         x509_super_user: settings
             .get("X509AuthenticationProvider.superUser")

@@ -51,10 +51,8 @@ pub const SECTIONS: &[Section] = &[
 const OWN_QUORUM: &str = "tunes elections and links of the Java server; here they need no tuning";
 const OWN_CATCH_UP: &str = "tunes how the Java server feeds a member that lags; here it gets the log if that still reaches, else a snapshot";
 const FED_BY_LEADER: &str = "observers are fed by the leader";
-const NO_TLS: &str = "TLS between members is not there yet";
 const NO_QUORUM_AUTH: &str = "members do not authenticate each other yet; set it to `false` and keep the members' ports in a network of their own";
 const NO_KERBEROS: &str = "Kerberos is not there; names of SASL users are taken as they are";
-const ADMIN_TLS: &str = "as the key of `ssl.*`, for administration over HTTP alone: TLS between members is not there yet";
 const OWN_THREADS: &str = "tunes threads or buffers of the Java server";
 
 #[rustfmt::skip]
@@ -256,7 +254,7 @@ const ACCESS: &[Key] = &[
     Key::new(Honoured, Bare, "java.security.auth.login.config", "", "JAAS file with the SASL users: `user_NAME=\"PASSWORD\"` options of `org.apache.zookeeper.server.auth.DigestLoginModule`; any other module stops the start; read again when it changes"),
     Key::new(Accepted, File, "requireClientAuthScheme", "", "ZooKeeper does not read it either"),
     Key::new(Accepted, File, "jaasLoginRenew", "", "ZooKeeper does not read it either"),
-    Key::new(Accepted, Property, "fips-mode", "true", "chooses among Java's implementations of TLS; clients have a setting of this name of their own, by which Java's give up DIGEST-MD5"),
+    Key::new(Accepted, Property, "fips-mode", "true", "chooses among Java's implementations of TLS; has a part in `ssl.quorum.clientHostnameVerification`; clients have a setting of this name of their own, by which Java's give up DIGEST-MD5"),
 ];
 
 #[rustfmt::skip]
@@ -286,16 +284,28 @@ const TLS: &[Key] = &[
     Key::new(Honoured, Property, "ssl.authProvider", "x509", "scheme of certificates; only one that `authProvider.*` gives ZooKeeper's own class for certificates"),
     Key::new(Refused, Property, "ssl.x509.clientCertIdType", "SUBJECT", "only the subject of a certificate says who its owner is"),
     Key::new(Accepted, Property, "ssl.x509.*", "", "tells how to read other parts of a certificate than the subject"),
-    Key::new(Mapped, Property, "ssl.quorum.keyStore.*", "", ADMIN_TLS),
-    Key::new(Mapped, Property, "ssl.quorum.trustStore.*", "", ADMIN_TLS),
-    Key::new(Mapped, Property, "ssl.quorum.protocol", "TLS", ADMIN_TLS),
-    Key::new(Mapped, Property, "ssl.quorum.enabledProtocols", "", ADMIN_TLS),
-    Key::new(Mapped, Property, "ssl.quorum.ciphersuites", "", ADMIN_TLS),
-    Key::new(Mapped, Property, "ssl.quorum.handshakeDetectionTimeoutMillis", "5000", ADMIN_TLS),
-    Key::new(Accepted, Property, "ssl.quorum.*", "", NO_TLS),
-    Key::new(Refused, File, "sslQuorum", "false", "TLS between members is not there yet; set it to `false` and keep the members' ports in a network of their own"),
-    Key::new(Warned, File, "portUnification", "false", NO_TLS),
-    Key::new(Mapped, File, "sslQuorumReloadCertFiles", "false", "`true`: the files of administration over HTTP are read again when they change"),
+    Key::new(Honoured, Property, "ssl.quorum.keyStore.location", "", "file with this member's certificate, those that signed it, and its key: for the other members, and for callers of administration over HTTPS"),
+    Key::new(Honoured, Property, "ssl.quorum.keyStore.password", "", "as `ssl.keyStore.password`"),
+    Key::new(Honoured, Property, "ssl.quorum.keyStore.passwordPath", "", "as `ssl.keyStore.passwordPath`"),
+    Key::new(Honoured, Property, "ssl.quorum.keyStore.type", "", "as `ssl.keyStore.type`"),
+    Key::new(Honoured, Property, "ssl.quorum.trustStore.location", "", "file with the certificates that may sign those of members; required with `sslQuorum`"),
+    Key::new(Honoured, Property, "ssl.quorum.trustStore.password", "", "as `ssl.trustStore.password`"),
+    Key::new(Honoured, Property, "ssl.quorum.trustStore.passwordPath", "", "as `ssl.trustStore.passwordPath`"),
+    Key::new(Honoured, Property, "ssl.quorum.trustStore.type", "", "as `ssl.keyStore.type`"),
+    Key::new(Honoured, Property, "ssl.quorum.clientAuth", "need", "whether members that connect show a certificate: `need`, `want` or `none`; administration over HTTPS has `admin.needClientAuth`"),
+    Key::new(Mapped, Property, "ssl.quorum.protocol", "TLS", "`TLSv1.2` or `TLSv1.3` for that alone, `TLS` for both"),
+    Key::new(Honoured, Property, "ssl.quorum.enabledProtocols", "", "versions of TLS, with commas between; wins over `ssl.quorum.protocol`"),
+    Key::new(Honoured, Property, "ssl.quorum.ciphersuites", "", "as `ssl.ciphersuites`"),
+    Key::new(Honoured, Property, "ssl.quorum.hostnameVerification", "true", "`true`: the certificate of a member that is dialed must name the host of its `server.N` line or the address behind it; `false` turns `ssl.quorum.clientHostnameVerification` off as well"),
+    Key::new(Honoured, Property, "ssl.quorum.clientHostnameVerification", "", "`true`: the certificate of a member that connects must name the address that it comes from; if absent, `true` with `fips-mode=false` alone"),
+    Key::new(Warned, Property, "ssl.quorum.allowReverseDnsLookup", "false", "no name is looked up for an address: certificates of those who connect are compared with the address"),
+    Key::new(Honoured, Property, "ssl.quorum.handshakeDetectionTimeoutMillis", "5000", "how long who connects to a port for both may keep silent before it is taken for one without TLS, ms"),
+    Key::new(Refused, Property, "ssl.quorum.crl", "false", "lists of revoked certificates are not read; sign certificates for a short time, or take the signer out of the trust store"),
+    Key::new(Refused, Property, "ssl.quorum.ocsp", "false", "the signer is not asked for revoked certificates; sign certificates for a short time, or take the signer out of the trust store"),
+    Key::new(Refused, Property, "ssl.quorum.context.supplier.class", "", "names a Java class; give the files with `ssl.quorum.keyStore.*` and `ssl.quorum.trustStore.*`"),
+    Key::new(Honoured, File, "sslQuorum", "false", "`true`: members are dialed with TLS, and take TLS alone unless `portUnification` is set"),
+    Key::new(Honoured, File, "portUnification", "false", "`true`: members may connect with and without TLS, as long as an ensemble changes from one to the other"),
+    Key::new(Honoured, File, "sslQuorumReloadCertFiles", "false", "`true`: the files of `ssl.quorum.*` are read again when they change, for members and for administration over HTTPS"),
 ];
 
 #[rustfmt::skip]

@@ -126,6 +126,7 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         enforce_auth_schemes: Vec::new(),
         ensemble_names: None,
         tls: None,
+        quorum_tls: None,
         x509_enabled: false,
         x509_super_user: None,
         admin: case.config().admin,
@@ -238,6 +239,7 @@ fn every_honoured_key_arrives() {
         enforce_auth_schemes: vec!["ip".to_owned()],
         ensemble_names: None,
         tls: None,
+        quorum_tls: None,
         x509_enabled: false,
         x509_super_user: None,
         admin: config.config().admin,
@@ -315,10 +317,8 @@ fn what_would_change_data_in_silence_is_refused() {
             .refusal()
             .contains("SHA1, SHA-2 (as in SHA-256) and SHA-3 (as in SHA3-256) are")
     );
-    for text in ["sslQuorum=true", "quorum.auth.enableSasl=true"] {
-        let refusal = Case::with(text).refusal();
-        assert!(refusal.contains("a network of their own"), "{refusal}");
-    }
+    let refusal = Case::with("quorum.auth.enableSasl=true").refusal();
+    assert!(refusal.contains("a network of their own"), "{refusal}");
     Case::with("DigestAuthenticationProvider.digestAlg=SHA1\nelectionAlg=3").config();
     Case::with("sslQuorum=false\nquorum.auth.enableSasl=false").config();
 }
@@ -395,7 +395,6 @@ fn missing_providers_and_wrong_values_are_warned_of() {
     );
     let digest = "DigestAuthenticationProvider.superDigest";
     warned(&format!("{digest}=admin"), "is not of the form");
-    warned("portUnification=true", "TLS between members");
     warned("jute.maxbuffer=4MB", "4MB is not a number");
     warned("dataLogDir=logs", "logs is relative");
     let plain = Case::with(
@@ -709,7 +708,7 @@ fn the_audit_log_lies_where_the_log_files_are_told_to_be() {
 #[test]
 fn a_check_tells_what_becomes_of_each_line_and_shows_no_secret() {
     let mut case = Case::with(
-        "tickTime=100\ntickTime=200\nsslQuorum=true\noraclePath=/x\nssl.keyStore.password=hush\n\
+        "tickTime=100\ntickTime=200\nquorum.auth.enableSasl=true\noraclePath=/x\nssl.keyStore.password=hush\n\
          maxClientCnxn=5\nskipACL=yes\n",
     );
     case.environment.jvmflags = Some("-Dzookeeper.skipACL=no -Xmx1g -Dmine=1".to_owned());
@@ -737,7 +736,7 @@ fn a_check_tells_what_becomes_of_each_line_and_shows_no_secret() {
         [
             (3, "tickTime", "100", false),
             (4, "tickTime", "200", true),
-            (5, "sslQuorum", "true", true),
+            (5, "quorum.auth.enableSasl", "true", true),
             (6, "oraclePath", "/x", true),
             (7, "ssl.keyStore.password", "***", true),
             (8, "maxClientCnxn", "5", true),

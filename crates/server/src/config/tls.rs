@@ -49,6 +49,25 @@ pub struct TlsSettings {
     /// Whether connections are closed before their handshake while the member does not serve.
     /// `netty.server.earlyDropSecureConnectionHandshakes`.
     pub drop_while_not_serving: bool,
+    /// How this server speaks TLS to servers that it dials itself; `None` if it dials nobody so. `sslQuorum`.
+    pub dialing: Option<Dialing>,
+}
+
+/// How those are judged who are dialed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialing {
+    /// Whether their certificate must name the host or the address that was dialed. `ssl.quorum.hostnameVerification`.
+    pub verify_host: bool,
+}
+
+impl TlsSettings {
+    /// What the keys of the configuration begin with that these settings come from.
+    pub fn prefix(&self) -> &str {
+        self.key_store
+            .keys
+            .strip_suffix(".keyStore")
+            .unwrap_or(CLIENT)
+    }
 }
 
 /// A file with keys or certificates.
@@ -143,15 +162,10 @@ pub(super) fn resolve(reader: &mut Reader<'_>) -> Result<Option<TlsSettings>, Co
         return Ok(None);
     }
     demand_subject(reader)?;
-    let client_auth = client_auth(reader)?;
+    let client_auth = client_auth(reader, CLIENT)?;
     let key_store =
         store(reader, CLIENT, "keyStore")?.ok_or_else(|| missing("keyStore", unified))?;
-    if is_open_to_all(&key_store.path) {
-        reader.remarks.push(Remark::warn(format!(
-            "ssl.keyStore: every user of this machine may read the private key in {}; chmod o= it",
-            key_store.path.display()
-        )));
-    }
+    warn_if_open(reader, &key_store);
     let trust_store = store(reader, CLIENT, "trustStore")?;
     if trust_store.is_none() && client_auth != ClientAuth::None {
         return Err(missing("trustStore", unified));
@@ -175,6 +189,7 @@ pub(super) fn resolve(reader: &mut Reader<'_>) -> Result<Option<TlsSettings>, Co
         reload: reader.is_true("client.certReload"),
         handshakes_max: bound(reader.strict("netty.server.outstandingHandshake.limit")?),
         drop_while_not_serving: reader.is_true("netty.server.earlyDropSecureConnectionHandshakes"),
+        dialing: None,
     }))
 }
 
@@ -225,17 +240,26 @@ fn demand_subject(reader: &Reader<'_>) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn client_auth(reader: &Reader<'_>) -> Result<ClientAuth, ConfigError> {
-    match &*reader
-        .settings
-        .get_or_default("ssl.clientAuth")
-        .to_ascii_lowercase()
-    {
+/// Warns of a private key that is no secret.
+pub(super) fn warn_if_open(reader: &mut Reader<'_>, store: &StoreSettings) {
+    if is_open_to_all(&store.path) {
+        reader.remarks.push(Remark::warn(format!(
+            "{}: every user of this machine may read the private key in {}; chmod o= it",
+            store.keys,
+            store.path.display()
+        )));
+    }
+}
+
+/// Whether those who connect show a certificate. `prefix` is what all keys of the listener begin with.
+pub(super) fn client_auth(reader: &Reader<'_>, prefix: &str) -> Result<ClientAuth, ConfigError> {
+    let key = format!("{prefix}.clientAuth");
+    match &*reader.settings.get_or_default(&key).to_ascii_lowercase() {
         "none" => Ok(ClientAuth::None),
         "want" => Ok(ClientAuth::Want),
         "need" | "" => Ok(ClientAuth::Need),
         other => Err(ConfigError::invalid(format!(
-            "ssl.clientAuth: {other} is none of none, want and need"
+            "{key}: {other} is none of none, want and need"
         ))),
     }
 }

@@ -47,6 +47,7 @@ fn a_secure_port_with_stores_has_zookeepers_defaults() {
         reload: true,
         handshakes_max: 0,
         drop_while_not_serving: false,
+        dialing: None,
     };
     assert_eq!(tls(""), expected);
     let (config, remarks) = load("").expect("accepted");
@@ -87,6 +88,7 @@ fn every_key_arrives() {
         reload: false,
         handshakes_max: 8,
         drop_while_not_serving: true,
+        dialing: None,
     };
     assert_eq!(settings, expected);
 }

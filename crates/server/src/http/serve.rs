@@ -22,16 +22,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use super::HttpListener;
 use super::connections::{Connections, Phase};
 use super::patient::Patient;
 use crate::calm::Calm;
-use crate::complaint::Complaint;
 use crate::limits::{
     HTTP_BLOCKING_THREADS, HTTP_CONNECTIONS_MAX, HTTP_HEAD_BYTES, HTTP_HEAD_PATIENCE,
-    HTTP_STOP_PATIENCE, TLS_RELOAD_INTERVAL,
+    HTTP_STOP_PATIENCE,
 };
 use crate::tls::{self, Accepted, Tls};
 
@@ -144,7 +143,7 @@ impl Acceptor {
         if let HttpTls::Forced(tls) | HttpTls::Unified(tls) = &self.tls
             && tls.settings.reload
         {
-            tokio::spawn(reload(self.name, Arc::clone(tls), self.stop.clone()));
+            tokio::spawn(tls::watch(self.name, Arc::clone(tls), self.stop.clone()));
         }
         let mut failed = Calm::new();
         loop {
@@ -350,34 +349,4 @@ impl HttpBody for Tracked {
 /// Whether no route gets to see a method: an echo of the request's headers is of use to attackers alone.
 fn is_refused(method: &Method) -> bool {
     method == Method::TRACE
-}
-
-/// Reads the TLS files again whenever they have changed, until the server stops.
-async fn reload(name: &'static str, tls: Arc<Tls>, stop: CancellationToken) {
-    let mut complaint = Complaint::default();
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(TLS_RELOAD_INTERVAL) => {}
-        }
-        let theirs = Arc::clone(&tls);
-        match tokio::task::spawn_blocking(move || theirs.refresh()).await {
-            Ok(Ok(false)) => {}
-            Ok(Ok(true)) => {
-                complaint.settle();
-                info!(
-                    server = name,
-                    "the TLS files have changed; new connections use what they hold now"
-                );
-            }
-            Ok(Err(error)) if complaint.is_new(&error) => {
-                warn!(
-                    server = name,
-                    "the TLS files have changed and are not used: {error}"
-                );
-            }
-            Ok(Err(_)) => {}
-            Err(error) => warn!(server = name, %error, "the TLS files could not be read again"),
-        }
-    }
 }

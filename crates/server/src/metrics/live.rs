@@ -18,6 +18,7 @@ impl Figures for Live<'_> {
         let view = shared.ensemble.read().clone();
         page.counter("digest_mismatches_count", &Told(view.digest_mismatches));
         self.tell_tls(page);
+        self.tell_quorum_tls(page);
         self.tell_quotas(page);
         self.tell_budgets(page);
         self.tell_disk(page, &view);
@@ -54,6 +55,33 @@ fn flag(is: bool) -> f64 {
 }
 
 impl Live<'_> {
+    fn tell_quorum_tls(&self, page: &mut dyn Page) {
+        let Some(tls) = &self.0.quorum_tls else {
+            return;
+        };
+        let handshakes = own(
+            "quenda_peer_tls_handshakes_total",
+            "TLS handshakes with other members.",
+        );
+        for (direction, counters) in [("accepted", &tls.counters), ("dialed", &tls.dialed)] {
+            for (outcome, counter) in [
+                ("completed", counters.completed()),
+                ("failed", counters.failed()),
+            ] {
+                let labels = [("direction", direction), ("outcome", outcome)];
+                page.own_counter(handshakes, &labels, counter);
+            }
+        }
+        gauge(
+            page,
+            own(
+                "quenda_peer_tls_certificate_expiry_timestamp_seconds",
+                "When the certificate that other members are shown expires, in seconds since 1970.",
+            ),
+            tls.expires_s() as f64,
+        );
+    }
+
     fn tell_tls(&self, page: &mut dyn Page) {
         let Some(tls) = &self.0.tls else {
             page.gauge("outstanding_tls_handshake", 0);

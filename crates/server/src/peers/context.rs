@@ -1,9 +1,10 @@
 //! What all connections share.
 
+use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use tokio::net::TcpStream;
+use parking_lot::Mutex;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,14 +18,19 @@ use super::images::Images;
 use super::link::{self, End};
 use super::resolve::Resolve;
 use super::roster::{Direction, Left, Place, Roster};
+use super::wire::Wire;
 use crate::config::LinkSettings;
 use crate::limits::{PEER_BRIEF, PEER_BRIEF_LOGGED};
+use crate::tls::Tls;
 
 pub(super) struct Context {
     pub(super) identity: Arc<Identity>,
     pub(super) events: Arc<dyn PeerEvents>,
     pub(super) images: Arc<dyn Images>,
     pub(super) resolver: Arc<dyn Resolve>,
+    pub(super) tls: Option<Arc<Tls>>,
+    /// The names and quorum ports of those that are dialed, by id.
+    pub(super) names: Mutex<HashMap<u64, Vec<(String, u16)>>>,
     pub(super) roster: Roster,
     pub(super) complaints: Complaints,
     pub(super) image_turn: Turn,
@@ -38,14 +44,14 @@ pub(super) struct Context {
 
 impl Context {
     /// Serves a connection that both sides have agreed on.
-    pub(super) async fn serve(&self, stream: TcpStream, place: Place) {
+    pub(super) async fn serve(&self, wire: Wire, place: Place) {
         let _turn = place.turn.lock().await;
         let peer = place.peer;
         if place.outlives {
             self.events.lost(peer);
         }
         self.events.up(peer, place.about.facts.state);
-        let serving = pin!(link::serve(stream, &place, self));
+        let serving = pin!(link::serve(wire, &place, self));
         let (end, is_told) = follow(&place, serving).await;
         let left = self.roster.leave(&place);
         self.tell(&place, &end, left, is_told);

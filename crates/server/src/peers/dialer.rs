@@ -16,7 +16,8 @@ use super::handshake::{Answer, Channel, HandshakeError, Hello, Verdict};
 use super::identity::About;
 use super::resolve::resolve_all;
 use super::roster::{Direction, NoPlace};
-use super::socket;
+use super::wire::Wire;
+use super::{secure, socket};
 use crate::limits::{
     IMAGE_PATIENCE, PEER_DIAL_PAUSE_MAX, PEER_HANDSHAKE_PATIENCE, PEER_UNACKNOWLEDGED_MAX,
 };
@@ -30,6 +31,9 @@ pub(super) enum DialError {
     Connect(SocketAddr, std::io::Error),
     #[error("{0}: {1}")]
     Handshake(SocketAddr, HandshakeError),
+    /// TLS comes to nothing, in words.
+    #[error("{0}: {1}")]
+    Tls(SocketAddr, String),
     #[error("{0}: {1}")]
     Refused(SocketAddr, String),
 }
@@ -41,7 +45,7 @@ impl DialError {
             DialError::Resolve(error) | DialError::Connect(_, error) => error.kind().to_string(),
             DialError::Handshake(_, HandshakeError::Io(error)) => error.kind().to_string(),
             DialError::Handshake(_, error) => error.to_string(),
-            DialError::Refused(_, reason) => reason.clone(),
+            DialError::Tls(_, reason) | DialError::Refused(_, reason) => reason.clone(),
         }
     }
 }
@@ -84,8 +88,8 @@ impl Dialer {
                 dialed = self.dial(Channel::Messages, &context) => dialed,
             };
             match dialed {
-                Ok((stream, about)) => {
-                    self.serve(stream, about, &context, &cancel).await;
+                Ok((wire, about)) => {
+                    self.serve(wire, about, &context, &cancel).await;
                     if begun.elapsed() > pause_max {
                         pause = pause_min;
                     }
@@ -107,13 +111,7 @@ impl Dialer {
         }
     }
 
-    async fn serve(
-        &self,
-        stream: TcpStream,
-        about: About,
-        context: &Context,
-        cancel: &CancellationToken,
-    ) {
+    async fn serve(&self, wire: Wire, about: About, context: &Context, cancel: &CancellationToken) {
         let token = cancel.child_token();
         match context
             .roster
@@ -121,7 +119,7 @@ impl Dialer {
         {
             Ok(place) => {
                 context.complaints.settle(Subject::Dialed(self.peer));
-                context.serve(stream, place).await;
+                context.serve(wire, place).await;
             }
             Err(NoPlace::TooMany) => debug!(peer = self.peer, "no place for a connection"),
             Err(NoPlace::OlderProcess) => {
@@ -145,6 +143,9 @@ impl Dialer {
             DialError::Refused(..) => {
                 warn!(peer = self.peer, reason = %error, "the peer does not belong to this member");
             }
+            DialError::Tls(..) => {
+                warn!(peer = self.peer, reason = %error, "no TLS with the peer, which is not connected");
+            }
             _ => info!(peer = self.peer, reason = %error, "the peer is not connected"),
         }
     }
@@ -158,7 +159,7 @@ impl Dialer {
         &mut self,
         channel: Channel,
         context: &Context,
-    ) -> Result<(TcpStream, About), DialError> {
+    ) -> Result<(Wire, About), DialError> {
         match resolve_all(&context.resolver, &self.names).await {
             Ok(addresses) => self.known = addresses,
             Err(error) if self.known.is_empty() => return Err(DialError::Resolve(error)),
@@ -176,7 +177,7 @@ impl Dialer {
             match self.try_address(*address, channel, context).await {
                 Ok(connected) => return Ok(connected),
                 Err(error) => {
-                    if !matches!(worst, Some(DialError::Refused(..))) {
+                    if !matches!(worst, Some(DialError::Refused(..) | DialError::Tls(..))) {
                         worst = Some(error);
                     }
                 }
@@ -194,13 +195,13 @@ impl Dialer {
         address: SocketAddr,
         channel: Channel,
         context: &Context,
-    ) -> Result<(TcpStream, About), DialError> {
+    ) -> Result<(Wire, About), DialError> {
         let patience = context.links.dial_patience(self.known.len());
         let connecting = timeout(patience, TcpStream::connect(address));
         let connected = connecting
             .await
             .unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
-        let mut stream = connected.map_err(|error| DialError::Connect(address, error))?;
+        let stream = connected.map_err(|error| DialError::Connect(address, error))?;
         if stream.local_addr().is_ok_and(|own| own == address) {
             // A port of the range from which outgoing connections get theirs, with nobody behind it.
             let error = ErrorKind::ConnectionRefused.into();
@@ -213,14 +214,18 @@ impl Dialer {
         if let Err(error) = socket::prepare(&stream, patience) {
             debug!(peer = self.peer, %error, "socket options not set");
         }
-        let shaking = self.shake(&mut stream, channel, context);
+        let hosts: Vec<String> = self.names.iter().map(|(host, _)| host.clone()).collect();
+        let secured = secure::dial(stream, &hosts, address.ip(), context).await;
+        let mut wire = secured
+            .map_err(|refusal| DialError::Tls(address, secure::explain_dialed(&refusal, &hosts)))?;
+        let shaking = self.shake(&mut wire, channel, context);
         let answer = timeout(PEER_HANDSHAKE_PATIENCE, shaking)
             .await
             .unwrap_or_else(|_| Err(std::io::Error::from(ErrorKind::TimedOut).into()))
-            .map_err(|error| DialError::Handshake(address, error))?;
+            .map_err(|error| of_handshake(address, error))?;
         let verdict = answer.judge(&context.identity, self.peer);
         if verdict == Verdict::Accepted {
-            return Ok((stream, answer.about));
+            return Ok((wire, answer.about));
         }
         let reason = answer.explain(verdict, &context.identity.about());
         Err(DialError::Refused(address, reason))
@@ -228,7 +233,7 @@ impl Dialer {
 
     async fn shake(
         &self,
-        stream: &mut TcpStream,
+        wire: &mut Wire,
         channel: Channel,
         context: &Context,
     ) -> Result<Answer, HandshakeError> {
@@ -238,7 +243,24 @@ impl Dialer {
             to: self.peer,
             about: context.identity.about(),
         };
-        stream.write_all(&hello.encode()).await?;
-        Answer::read(stream).await
+        wire.write_all(&hello.encode()).await?;
+        wire.flush().await?;
+        Answer::read(wire).await
+    }
+}
+
+/// In TLS 1.3 the dialer learns only here that its certificate is refused.
+fn of_handshake(address: SocketAddr, error: HandshakeError) -> DialError {
+    match &error {
+        HandshakeError::Tls => DialError::Tls(
+            address,
+            "it takes TLS alone: set sslQuorum=true here, with the files of ssl.quorum.*"
+                .to_owned(),
+        ),
+        HandshakeError::Io(cause) => match secure::explain_broken(cause) {
+            Some(reason) => DialError::Tls(address, reason),
+            None => DialError::Handshake(address, error),
+        },
+        _ => DialError::Handshake(address, error),
     }
 }

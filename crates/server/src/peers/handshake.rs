@@ -22,6 +22,10 @@ const ANSWER_MAGIC: &[u8; 8] = b"QUENDAOK";
 const PREAMBLE: usize = 12;
 const HELLO_BYTES: usize = 17 + About::BYTES;
 const ANSWER_BYTES: usize = 9 + About::BYTES;
+/// What records of TLS begin with.
+const TLS_ALERT: u8 = 21;
+const TLS_HANDSHAKE: u8 = 22;
+const TLS_MAJOR: u8 = 3;
 /// No version's handshake is longer.
 const BODY_MAX: usize = 1024;
 
@@ -54,10 +58,11 @@ pub(super) enum Verdict {
     OwnId,
     OlderProcess,
     TooMany,
+    OtherName,
 }
 
 impl Verdict {
-    const ALL: [Verdict; 8] = [
+    const ALL: [Verdict; 9] = [
         Verdict::Accepted,
         Verdict::OtherVersion,
         Verdict::OtherMember,
@@ -66,6 +71,7 @@ impl Verdict {
         Verdict::OwnId,
         Verdict::OlderProcess,
         Verdict::TooMany,
+        Verdict::OtherName,
     ];
 
     const fn code(self) -> u8 {
@@ -92,6 +98,9 @@ pub(super) enum HandshakeError {
     Foreign,
     #[error("it speaks version {0} of the protocol between members, this member speaks {VERSION}")]
     Version(u16),
+    /// It speaks TLS, and nobody here does.
+    #[error("it speaks TLS, and this member does not")]
+    Tls,
     #[error("the handshake is malformed")]
     Malformed,
     #[error(transparent)]
@@ -173,6 +182,11 @@ impl Hello {
                     .to_owned()
             }
             Verdict::TooMany => "too many members are connected".to_owned(),
+            Verdict::OtherName => format!(
+                "its certificate names neither the host of the server line of member {} nor its address: have one \
+                 signed with that in subjectAltName, or set ssl.quorum.hostnameVerification=false here",
+                self.from
+            ),
         }
     }
 }
@@ -242,6 +256,11 @@ impl Answer {
                     .to_owned()
             }
             Verdict::TooMany => "it is connected to too many members".to_owned(),
+            Verdict::OtherName => {
+                "the certificate of this member names neither the host of its server line there nor its address: have \
+                 one signed with that in subjectAltName"
+                    .to_owned()
+            }
         }
     }
 }
@@ -284,7 +303,12 @@ async fn read_body(
     magic: &[u8; 8],
 ) -> Result<Vec<u8>, HandshakeError> {
     let mut preamble = [0; PREAMBLE];
-    stream.read_exact(&mut preamble).await?;
+    // An alert of TLS is shorter than what is expected.
+    stream.read_exact(&mut preamble[..2]).await?;
+    if matches!(preamble, [TLS_ALERT | TLS_HANDSHAKE, TLS_MAJOR, ..]) {
+        return Err(HandshakeError::Tls);
+    }
+    stream.read_exact(&mut preamble[2..]).await?;
     if &preamble[..8] != magic {
         return Err(HandshakeError::Foreign);
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
@@ -19,6 +18,7 @@ use super::identity::Facts;
 use super::image_wire::{IMAGE_FRAME_MAX, Want, split_chunk};
 use super::images::{ImageError, ImageSink};
 use super::reader::Reader;
+use super::wire::Wire;
 use super::writer::Writer;
 use crate::limits::IMAGE_IDLE_MAX;
 
@@ -116,22 +116,38 @@ impl Fetch {
         if self.missing()?.is_none() {
             return Ok(());
         }
-        let (mut stream, about) = self.dialer.dial(Channel::Image, context).await?;
+        let (wire, about) = self.dialer.dial(Channel::Image, context).await?;
         if self
             .offered_by
             .is_some_and(|offered_by| !offered_by.may_talk_to(about.facts))
         {
             return Err(ImageError::Failed(other_server(self.dialer.peer())).into());
         }
-        self.pull(&mut stream).await
+        self.pull_over(wire).await
     }
 
     fn missing(&self) -> Result<Option<(u32, u64, usize)>, ImageError> {
         Ok(self.sink.as_ref().ok_or_else(sink_lost)?.next())
     }
 
-    async fn pull(&mut self, stream: &mut TcpStream) -> Result<(), Break> {
-        let (read_half, write_half) = stream.split();
+    async fn pull_over(&mut self, wire: Wire) -> Result<(), Break> {
+        match wire {
+            Wire::Plain(mut stream) => {
+                let (read_half, write_half) = stream.split();
+                self.pull(read_half, write_half).await
+            }
+            Wire::Secure(stream) => {
+                let (read_half, write_half) = tokio::io::split(stream);
+                self.pull(read_half, write_half).await
+            }
+        }
+    }
+
+    async fn pull(
+        &mut self,
+        read_half: impl AsyncRead + Unpin,
+        write_half: impl AsyncWrite + Unpin,
+    ) -> Result<(), Break> {
         let mut reader = Reader::new(read_half, IMAGE_FRAME_MAX);
         let mut writer = Writer::new(write_half);
         while let Some((file, offset, length)) = self.missing()? {

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
@@ -20,6 +19,7 @@ use super::frame::{FrameError, Kind};
 use super::image_wire::{IMAGE_FRAME_MAX, Want, chunk_head};
 use super::images::{ImageError, Images};
 use super::reader::Reader;
+use super::wire::Wire;
 use super::writer::Writer;
 use crate::limits::{IMAGE_CHUNK_BYTES, IMAGE_PATIENCE};
 
@@ -101,10 +101,10 @@ enum End {
 }
 
 /// Serves an accepted connection until it ends.
-pub(super) async fn serve(mut stream: TcpStream, peer: u64, context: &Context) {
+pub(super) async fn serve(mut wire: Wire, peer: u64, context: &Context) {
     let token = context.stop.child_token();
     let Some(_turn) = context.image_turn.take(peer, token.clone()).await else {
-        let mut writer = Writer::new(&mut stream);
+        let mut writer = Writer::new(&mut wire);
         writer.frame(Kind::Busy, Bytes::new());
         if let Err(error) = writer.flush().await {
             debug!(peer, %error, "the receiver was gone before it had its answer");
@@ -112,7 +112,7 @@ pub(super) async fn serve(mut stream: TcpStream, peer: u64, context: &Context) {
         return;
     };
     tokio::select! {
-        end = answer_all(&mut stream, peer, context) => {
+        end = answer(wire, peer, context) => {
             if let Err(end) = end {
                 debug!(peer, reason = %end, "connection for an image ended");
             }
@@ -122,8 +122,25 @@ pub(super) async fn serve(mut stream: TcpStream, peer: u64, context: &Context) {
     }
 }
 
-async fn answer_all(stream: &mut TcpStream, peer: u64, context: &Context) -> Result<(), End> {
-    let (read_half, write_half) = stream.split();
+async fn answer(wire: Wire, peer: u64, context: &Context) -> Result<(), End> {
+    match wire {
+        Wire::Plain(mut stream) => {
+            let (read_half, write_half) = stream.split();
+            answer_all(read_half, write_half, peer, context).await
+        }
+        Wire::Secure(stream) => {
+            let (read_half, write_half) = tokio::io::split(stream);
+            answer_all(read_half, write_half, peer, context).await
+        }
+    }
+}
+
+async fn answer_all(
+    read_half: impl AsyncRead + Unpin,
+    write_half: impl AsyncWrite + Unpin,
+    peer: u64,
+    context: &Context,
+) -> Result<(), End> {
     let mut reader = Reader::new(read_half, IMAGE_FRAME_MAX);
     let mut writer = Writer::new(write_half);
     loop {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -17,6 +16,7 @@ use super::handshake::other_cluster;
 use super::identity::Facts;
 use super::reader::Reader;
 use super::roster::Place;
+use super::wire::Wire;
 use super::writer::Writer;
 use crate::limits::{
     PEER_DELIVERED_BYTES, PEER_FRAME_MAX, PEER_PING_INTERVAL, PEER_STOP_PATIENCE, PEER_WRITE_BYTES,
@@ -56,8 +56,25 @@ impl End {
 }
 
 /// Serves an open connection until it ends.
-pub(super) async fn serve(mut stream: TcpStream, place: &Place, context: &Context) -> End {
-    let (read_half, write_half) = stream.split();
+pub(super) async fn serve(wire: Wire, place: &Place, context: &Context) -> End {
+    match wire {
+        Wire::Plain(mut stream) => {
+            let (read_half, write_half) = stream.split();
+            serve_halves(read_half, write_half, place, context).await
+        }
+        Wire::Secure(stream) => {
+            let (read_half, write_half) = tokio::io::split(stream);
+            serve_halves(read_half, write_half, place, context).await
+        }
+    }
+}
+
+async fn serve_halves(
+    read_half: impl AsyncRead + Unpin,
+    write_half: impl AsyncWrite + Unpin,
+    place: &Place,
+    context: &Context,
+) -> End {
     // Whoever changes the facts from here on reaches this connection too; what was said in the handshake is
     // repeated if it has changed meanwhile.
     let mut facts = context.identity.watch();

@@ -4,7 +4,8 @@
 //! accepts ([`acceptor`]) brings the other's. An accepted connection also carries answers to a member that is
 //! not dialed. Both sides say who they are first ([`handshake`]); after that a connection is served by
 //! [`link`], and has its place in the [`roster`]: the newest of each peer and direction counts. Images go over
-//! connections of their own ([`image_fetch`], [`image_server`]), so that they delay nothing.
+//! connections of their own ([`image_fetch`], [`image_server`]), so that they delay nothing. All of them are over TLS
+//! where the settings say so ([`secure`]); behind it nothing is different.
 //!
 //! Nothing here makes the member wait: what cannot be sent is dropped, and the member is told.
 
@@ -28,9 +29,11 @@ mod outbox;
 mod reader;
 mod resolve;
 mod roster;
+mod secure;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod wire;
 mod writer;
 
 use std::collections::HashMap;
@@ -56,6 +59,7 @@ pub use resolve::{Resolve, SystemResolver};
 
 use crate::config::LinkSettings;
 use crate::limits::{PEER_FRAME_MAX, PEER_STOP_PATIENCE};
+use crate::tls::Tls;
 use complaints::About as Subject;
 use context::Context;
 use dialer::Dialer;
@@ -75,6 +79,8 @@ pub struct Setup {
     pub resolver: Arc<dyn Resolve>,
     /// Times and bounds.
     pub links: LinkSettings,
+    /// TLS between members, if there is any.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// The connections to all other members.
@@ -103,6 +109,8 @@ impl Peers {
             events: setup.events,
             images: setup.images,
             resolver: setup.resolver,
+            tls: setup.tls,
+            names: Mutex::default(),
             roster: roster::Roster::default(),
             complaints: complaints::Complaints::default(),
             image_turn: image_server::Turn::new(setup.links.image_feeds),
@@ -139,6 +147,7 @@ impl Peers {
             .into_iter()
             .filter(|(id, _)| *id != self.context.identity.id())
             .collect();
+        self.context.names.lock().clone_from(&wanted);
         let mut dialed = self.members.lock();
         dialed.retain(|id, known| {
             let stays = wanted.get(id) == Some(&known.names);

@@ -66,7 +66,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             }
             self.advance(written);
         }
-        Ok(())
+        // What is encrypted may still wait for room in the socket.
+        self.stream.flush().await
     }
 
     /// Tells the other side that nothing more comes.

@@ -10,7 +10,8 @@ use tokio::time::timeout;
 
 use super::context::Tls;
 use super::identity;
-use super::stream::{Socket, TlsStream};
+use super::shake::shake_hands;
+use super::stream::TlsStream;
 
 /// The first byte of a TLS connection; the first of any other is that of a length below 16 MiB or a small letter.
 const HANDSHAKE_RECORD: u8 = 0x16;
@@ -92,7 +93,7 @@ async fn is_plain(socket: &TcpStream, patience: Duration) -> io::Result<bool> {
 
 async fn secure(socket: TcpStream, peer: IpAddr, tls: &Tls) -> Result<Accepted, Refusal> {
     let mut connection = ServerConnection::new(tls.current()).map_err(Refusal::Failed)?;
-    shake_hands(&socket, &mut connection, tls).await?;
+    shake_hands(&socket, &mut connection, &tls.turns, true).await?;
     let certificate = connection.peer_certificates().and_then(<[_]>::first);
     let subject = match certificate {
         None => None,
@@ -109,74 +110,4 @@ async fn secure(socket: TcpStream, peer: IpAddr, tls: &Tls) -> Result<Accepted, 
     };
     let stream = Box::new(TlsStream::new(socket, connection)?);
     Ok(Accepted::Secure { stream, subject })
-}
-
-async fn shake_hands(
-    socket: &TcpStream,
-    connection: &mut ServerConnection,
-    tls: &Tls,
-) -> Result<(), Refusal> {
-    let mut greeted = false;
-    loop {
-        send(socket, connection).await?;
-        if !connection.is_handshaking() {
-            return Ok(());
-        }
-        socket.readable().await?;
-        match connection.read_tls(&mut Socket(socket)) {
-            Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-            Ok(_) => calculate(socket, connection, tls, &mut greeted).await?,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// Takes a step of the handshake: what costs a millisecond of calculation at times. It is done in turns.
-async fn calculate(
-    socket: &TcpStream,
-    connection: &mut ServerConnection,
-    tls: &Tls,
-    greeted: &mut bool,
-) -> Result<(), Refusal> {
-    let turn = tls.turns.acquire().await;
-    if !std::mem::replace(greeted, true) && has_given_up(socket, connection)? {
-        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-    }
-    let step = connection.process_new_packets();
-    drop(turn);
-    let Err(error) = step else {
-        // Other tasks of this thread come first.
-        tokio::task::yield_now().await;
-        return Ok(());
-    };
-    // The alert that says why.
-    send(socket, connection).await?;
-    match error {
-        rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => {
-            Err(Refusal::NoTls)
-        }
-        error => Err(Refusal::Failed(error)),
-    }
-}
-
-/// Whether the client has closed the connection behind its greeting. Where thousands wait for their turns many do, to try
-/// again: the turns are for those who still wait.
-fn has_given_up(socket: &TcpStream, connection: &mut ServerConnection) -> io::Result<bool> {
-    match connection.read_tls(&mut Socket(socket)) {
-        Ok(count) => Ok(count == 0),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-async fn send(socket: &TcpStream, connection: &mut ServerConnection) -> io::Result<()> {
-    while connection.wants_write() {
-        match connection.write_tls(&mut Socket(socket)) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -10,13 +10,13 @@ use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::{default_provider, sign::any_supported_type};
 use rustls::pki_types::CertificateDer;
 use rustls::server::NoServerSessionStorage;
-use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio::sync::Semaphore;
 use tracing::info;
 
 use super::certificate::Certificate;
 use super::counters::Counters;
+use super::dialing::Dialing;
 use super::error::{Problem, TlsError};
 use super::reload::Fingerprint;
 use super::verifier::Verifier;
@@ -28,14 +28,24 @@ use crate::config::{ClientAuth, Password, StoreSettings, TlsSettings};
 pub struct Tls {
     /// The settings.
     pub settings: TlsSettings,
-    /// What became of handshakes.
+    /// What became of handshakes with those who have connected.
     pub counters: Counters,
+    /// What became of handshakes with those who were dialed.
+    pub dialed: Counters,
     /// Turns of the calculations that handshakes need: they must not take every thread that serves connections.
     pub(super) turns: Semaphore,
-    current: RwLock<Arc<ServerConfig>>,
+    current: RwLock<Current>,
     /// When the certificate in use expires, in seconds since 1970.
     expires_s: AtomicU64,
     read: Mutex<Fingerprint>,
+}
+
+/// What handshakes are carried out with.
+#[derive(Debug)]
+struct Current {
+    accepting: Arc<ServerConfig>,
+    /// `None` if nobody is dialed.
+    dialing: Option<Arc<Dialing>>,
 }
 
 impl Tls {
@@ -50,16 +60,22 @@ impl Tls {
         Ok(Tls {
             settings: settings.clone(),
             counters: Counters::default(),
+            dialed: Counters::default(),
             turns: Semaphore::new((threads / 2).max(1)),
-            current: RwLock::new(Arc::new(current)),
+            current: RwLock::new(current),
             expires_s: AtomicU64::new(expires_s),
             read: Mutex::new(read),
         })
     }
 
-    /// What the next handshake is carried out with.
+    /// What the next handshake with one who has connected is carried out with.
     pub(super) fn current(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.current.read())
+        Arc::clone(&self.current.read().accepting)
+    }
+
+    /// What the next handshake with one who is dialed is carried out with; `None` if nobody is.
+    pub(super) fn dialing(&self) -> Option<Arc<Dialing>> {
+        self.current.read().dialing.clone()
     }
 
     /// When the certificate in use expires, in seconds since 1970.
@@ -84,14 +100,14 @@ impl Tls {
                 *read = Fingerprint::default();
             }
         })?;
-        *self.current.write() = Arc::new(fresh);
+        *self.current.write() = fresh;
         self.expires_s.store(expires_s, Relaxed);
         Ok(true)
     }
 }
 
 /// What handshakes are carried out with, and when its certificate expires.
-fn build(settings: &TlsSettings) -> Result<(ServerConfig, u64), TlsError> {
+fn build(settings: &TlsSettings) -> Result<(Current, u64), TlsError> {
     // What may have to be tried again comes before anything that is said aloud.
     let key_store = &settings.key_store;
     let key = certified_key(key_store).map_err(|error| error.named(key_store))?;
@@ -106,17 +122,35 @@ fn build(settings: &TlsSettings) -> Result<(ServerConfig, u64), TlsError> {
     });
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&choice.versions)?;
-    let builder = match trusted {
-        Some(trusted) => builder.with_client_cert_verifier(verifier(trusted, settings, &provider)?),
-        None => builder.with_no_client_auth(),
+    let judge = trusted.map(|trusted| verifier(trusted, settings, &provider));
+    let judge = judge.transpose()?;
+    let builder = match &judge {
+        Some(judge) if settings.client_auth != ClientAuth::None => {
+            builder.with_client_cert_verifier(Arc::clone(judge) as Arc<_>)
+        }
+        Some(_) | None => builder.with_no_client_auth(),
     };
     let expires_s = announce(&key, &settings.key_store.path);
-    let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
+    let key = Arc::new(SingleCertAndKey::from(key));
+    let dialing = match (settings.dialing, judge) {
+        (Some(how), Some(judge)) => {
+            let key = Arc::clone(&key);
+            let provider = Arc::clone(&provider);
+            let dialing = Dialing::new(key, judge, how.verify_host, provider, &choice.versions)?;
+            Some(Arc::new(dialing))
+        }
+        (Some(_), None) | (None, _) => None,
+    };
+    let mut config = builder.with_cert_resolver(key);
     // Every connection proves its certificate anew: one that is not trusted any more is out at once.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.ignore_client_order = !settings.cipher_suites.is_empty();
-    Ok((config, expires_s))
+    let current = Current {
+        accepting: Arc::new(config),
+        dialing,
+    };
+    Ok((current, expires_s))
 }
 
 /// The key of a store with its certificates: usable, valid now, and of one pair.
@@ -178,7 +212,7 @@ fn verifier(
     trusted: Vec<CertificateDer<'static>>,
     settings: &TlsSettings,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+) -> Result<Arc<Verifier>, TlsError> {
     let demand = settings.client_auth == ClientAuth::Need;
     let algorithms = provider.signature_verification_algorithms;
     let verifier = Verifier::new(trusted, demand, algorithms, Arc::clone(provider));

@@ -20,9 +20,9 @@ pub enum TlsError {
     },
     /// None of the cipher suites that were asked for is there.
     #[error(
-        "ssl.ciphersuites names none that is there for the enabled versions; there are {0}. Without the key all of them are used"
+        "{0}.ciphersuites names none that is there for the enabled versions; there are {1}. Without the key all of them are used"
     )]
-    CipherSuites(String),
+    CipherSuites(String, String),
     /// The TLS library does not take the settings.
     #[error("TLS: {0}")]
     Library(#[from] rustls::Error),
@@ -131,7 +131,7 @@ impl TlsError {
                 problem,
                 Problem::Unreadable(_) | Problem::NotYetValid { .. }
             ),
-            TlsError::CipherSuites(_) | TlsError::Library(_) => false,
+            TlsError::CipherSuites(..) | TlsError::Library(_) => false,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who a client is, by the certificate that it has proved.
+//! Who the other side is, by the certificate that it has proved.
 
 use std::net::IpAddr;
 
@@ -27,6 +27,34 @@ pub(super) fn names(certificate: &CertificateDer<'_>, address: IpAddr) -> bool {
         }
         let mut names = certificate.common_names();
         names.find(|name| name.parse() == Ok(address)).map(|_| ())
+    };
+    by_alternative_name().or_else(by_common_name).is_some()
+}
+
+/// Whether a certificate names one of these hosts, or this address: among its alternative names, or as its common name if
+/// it has none.
+pub fn is_of_host(certificate: &CertificateDer<'_>, hosts: &[String], address: IpAddr) -> bool {
+    names(certificate, address) || hosts.iter().any(|host| names_host(certificate, host))
+}
+
+fn names_host(certificate: &CertificateDer<'_>, host: &str) -> bool {
+    if let Ok(address) = host.parse() {
+        return names(certificate, address);
+    }
+    let by_alternative_name = || {
+        let parsed = ParsedCertificate::try_from(certificate).ok()?;
+        let name = ServerName::try_from(host).ok()?;
+        verify_server_name(&parsed, &name).ok()
+    };
+    let by_common_name = || {
+        let certificate = Certificate::parse(certificate).ok()?;
+        if certificate.has_alternative_names() {
+            return None;
+        }
+        let mut names = certificate.common_names();
+        names
+            .find(|name| name.eq_ignore_ascii_case(host))
+            .map(|_| ())
     };
     by_alternative_name().or_else(by_common_name).is_some()
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use super::context::Tls;
 use crate::complaint::Complaint;
 use crate::config::{Password, StoreSettings, TlsSettings};
 use crate::limits::TLS_RELOAD_INTERVAL;
-use crate::shared::Shared;
 
 /// What tells whether the files are those that were read: links are followed, as a mounted secret is changed by them.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -48,31 +48,33 @@ fn mark(path: &PathBuf) -> Option<Mark> {
 }
 
 /// Reads the files again whenever they have changed, until the server stops. What is not usable leaves the certificates
-/// as they are.
-pub async fn watch(shared: Arc<Shared>, stop: CancellationToken) {
+/// as they are. `of` is whose port it is, for the log.
+pub async fn watch(of: &'static str, tls: Arc<Tls>, stop: CancellationToken) {
     let mut complaint = Complaint::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(TLS_RELOAD_INTERVAL) => {}
         }
-        let theirs = Arc::clone(&shared);
+        let theirs = Arc::clone(&tls);
         // Opening a store may take a noticeable time.
-        let refreshed = tokio::task::spawn_blocking(move || match &theirs.tls {
-            Some(tls) => tls.refresh(),
-            None => Ok(false),
-        });
-        match refreshed.await {
+        match tokio::task::spawn_blocking(move || theirs.refresh()).await {
             Ok(Ok(false)) => {}
             Ok(Ok(true)) => {
                 complaint.settle();
-                info!("the TLS files have changed; new connections use what they hold now")
+                info!(
+                    port = of,
+                    "the TLS files have changed; new connections use what they hold now"
+                );
             }
             Ok(Err(error)) if complaint.is_new(&error) => {
-                error!("the TLS files have changed and are not used: {error}");
+                error!(
+                    port = of,
+                    "the TLS files have changed and are not used: {error}"
+                );
             }
             Ok(Err(_)) => {}
-            Err(error) => error!(%error, "the TLS files could not be read again"),
+            Err(error) => error!(port = of, %error, "the TLS files could not be read again"),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! A connection over TLS, with the face of a plain socket.
 
 use std::io::{self, BufRead, IoSlice, Read, Write};
+use std::ops::DerefMut;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
-use rustls::ServerConnection;
+use rustls::pki_types::CertificateDer;
+use rustls::{ConnectionCommon, ServerConnection, SideData};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
@@ -13,20 +15,24 @@ use tokio::runtime::Handle;
 use crate::limits::{READ_BYTES, TLS_UNSENT_BYTES};
 use crate::transport::Transport;
 
-/// A socket whose handshake is done.
+/// A socket whose handshake is done, on the side that was dialed or, with [`rustls::ClientConnection`], on the other.
 #[derive(Debug)]
-pub struct TlsStream {
+pub struct TlsStream<C = ServerConnection> {
     socket: TcpStream,
-    tls: ServerConnection,
+    tls: C,
     /// Bytes that were decrypted and not read.
     readable: usize,
     /// Nothing comes any more.
     ended: bool,
 }
 
-impl TlsStream {
+impl<C, D> TlsStream<C>
+where
+    C: DerefMut<Target = ConnectionCommon<D>>,
+    D: SideData,
+{
     /// Takes over behind the handshake.
-    pub(super) fn new(socket: TcpStream, mut tls: ServerConnection) -> io::Result<TlsStream> {
+    pub(super) fn new(socket: TcpStream, mut tls: C) -> io::Result<TlsStream<C>> {
         tls.set_buffer_limit(Some(TLS_UNSENT_BYTES));
         let mut stream = TlsStream {
             socket,
@@ -34,9 +40,19 @@ impl TlsStream {
             readable: 0,
             ended: false,
         };
-        // The client may have sent its first request together with the end of the handshake.
+        // The other side may have sent its first request together with the end of the handshake.
         stream.decrypt()?;
         Ok(stream)
+    }
+
+    /// The certificate that the other side has proved, if it has shown one.
+    pub fn certificate(&self) -> Option<CertificateDer<'static>> {
+        self.tls.peer_certificates()?.first().cloned()
+    }
+
+    /// The socket below.
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
     }
 
     /// Decrypts what has been read from the socket.
@@ -48,11 +64,35 @@ impl TlsStream {
                 Ok(())
             }
             Err(error) => {
-                // Tells the client why, if the socket takes it.
-                let _unsent = self.try_flush();
+                // Tells the other side why, if the socket takes it.
+                let _unsent = self.flush_socket();
                 Err(io::Error::new(io::ErrorKind::InvalidData, error))
             }
         }
+    }
+
+    /// Encrypts as much as there is room for.
+    fn encrypt(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let taken = self.tls.writer().write_vectored(pieces)?;
+        self.flush_socket()?;
+        match taken {
+            0 if pieces.iter().any(|piece| !piece.is_empty()) => {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            taken => Ok(taken),
+        }
+    }
+
+    /// Sends as much of what is encrypted as the socket takes.
+    fn flush_socket(&mut self) -> io::Result<()> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut Socket(&self.socket)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Moves decrypted bytes to the input.
@@ -110,12 +150,7 @@ impl Transport for TlsStream {
     }
 
     fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = self.tls.writer().write(bytes)?;
-        self.try_flush()?;
-        match taken {
-            0 if !bytes.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
-            taken => Ok(taken),
-        }
+        self.encrypt(&[IoSlice::new(bytes)])
     }
 
     fn has_unsent(&self) -> bool {
@@ -123,14 +158,7 @@ impl Transport for TlsStream {
     }
 
     fn try_flush(&mut self) -> io::Result<()> {
-        while self.tls.wants_write() {
-            match self.tls.write_tls(&mut Socket(&self.socket)) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        self.flush_socket()
     }
 
     async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
@@ -154,7 +182,11 @@ impl Transport for TlsStream {
     }
 }
 
-impl AsyncRead for TlsStream {
+impl<C, D> AsyncRead for TlsStream<C>
+where
+    C: DerefMut<Target = ConnectionCommon<D>> + Unpin,
+    D: SideData,
+{
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -190,14 +222,30 @@ impl AsyncRead for TlsStream {
     }
 }
 
-impl AsyncWrite for TlsStream {
+impl<C, D> AsyncWrite for TlsStream<C>
+where
+    C: DerefMut<Target = ConnectionCommon<D>> + Unpin,
+    D: SideData,
+{
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         loop {
-            match Transport::try_write(&mut *self, bytes) {
+            match self.encrypt(pieces) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     ready!(self.socket.poll_write_ready(cx))?;
                 }
@@ -208,8 +256,8 @@ impl AsyncWrite for TlsStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            self.try_flush()?;
-            if !self.has_unsent() {
+            self.flush_socket()?;
+            if !self.tls.wants_write() {
                 return Poll::Ready(Ok(()));
             }
             ready!(self.socket.poll_write_ready(cx))?;

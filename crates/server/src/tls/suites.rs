@@ -20,11 +20,14 @@ pub(super) fn choose(settings: &TlsSettings) -> Result<Choice, TlsError> {
     let all: Vec<_> = ALL_CIPHER_SUITES.iter().copied().filter(enabled).collect();
     let mut suites = all.clone();
     if !settings.cipher_suites.is_empty() {
-        suites = named(&settings.cipher_suites, &all);
+        suites = named(settings, &all);
     }
     if suites.is_empty() {
         let names: Vec<_> = all.iter().map(|suite| name(*suite)).collect();
-        return Err(TlsError::CipherSuites(names.join(", ")));
+        return Err(TlsError::CipherSuites(
+            settings.prefix().to_owned(),
+            names.join(", "),
+        ));
     }
     let has = |wanted| suites.iter().any(|suite| protocol(*suite) == wanted);
     let versions = [(Protocol::Tls13, &TLS13), (Protocol::Tls12, &TLS12)];
@@ -33,13 +36,14 @@ pub(super) fn choose(settings: &TlsSettings) -> Result<Choice, TlsError> {
     Ok(Choice { suites, versions })
 }
 
-fn named(names: &[String], all: &[SupportedCipherSuite]) -> Vec<SupportedCipherSuite> {
+fn named(settings: &TlsSettings, all: &[SupportedCipherSuite]) -> Vec<SupportedCipherSuite> {
+    let keys = settings.prefix();
     let mut suites: Vec<SupportedCipherSuite> = Vec::new();
-    for wanted in names {
+    for wanted in &settings.cipher_suites {
         match all.iter().find(|suite| name(**suite) == *wanted) {
             Some(suite) if suites.contains(suite) => {}
             Some(suite) => suites.push(*suite),
-            None => warn!("ssl.ciphersuites: {wanted} is not there for the enabled versions"),
+            None => warn!("{keys}.ciphersuites: {wanted} is not there for the enabled versions"),
         }
     }
     suites

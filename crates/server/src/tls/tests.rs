@@ -65,6 +65,7 @@ fn settings() -> TlsSettings {
         reload: true,
         handshakes_max: 0,
         drop_while_not_serving: false,
+        dialing: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The judge over the certificates of clients.
+//! The judge over the certificates of clients, and over who has signed those of servers that are dialed.
 //!
 //! The library's own judge does nearly all of it. Two kinds of certificates that Java takes, and that are common for
 //! clients, it does not: one that stands in the trust store itself but may sign others (what `openssl req -x509` makes),
@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::client::danger::HandshakeSignatureValid;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{
     WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
     verify_tls13_signature_with_raw_key,
 };
 use rustls::pki_types::{CertificateDer, SignatureVerificationAlgorithm, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
     SignatureScheme,
@@ -37,6 +38,8 @@ pub(super) struct Verifier {
     algorithms: WebPkiSupportedAlgorithms,
     /// Those who may sign others.
     signers: Vec<CertificateDer<'static>>,
+    /// The same as the library has them.
+    roots: Arc<RootCertStore>,
     /// All of the trust store.
     trusted: HashSet<CertificateDer<'static>>,
     /// By these a client chooses among its certificates.
@@ -68,14 +71,56 @@ impl Verifier {
             .filter(|one| may_sign(one))
             .cloned()
             .collect();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(signers.iter().cloned());
+        let roots = Arc::new(roots);
         Ok(Verifier {
-            inner: judge_by(&signers, provider)?,
+            inner: judge_by(&roots, provider)?,
+            roots,
             demand,
             algorithms,
             signers,
             trusted: trusted.into_iter().collect(),
             hints: readable.subjects(),
         })
+    }
+
+    /// Judges who has signed the certificate of a server, and whether it is valid; not what it names.
+    ///
+    /// # Errors
+    /// Nobody whom the trust store allows to, or it is not valid now.
+    pub(super) fn verify_server(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        if self.verify_alone(end_entity, now)? {
+            return Ok(());
+        }
+        demand_few(intermediates, "server")?;
+        let parsed = ParsedCertificate::try_from(end_entity)?;
+        let algorithms = self.algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(
+            &parsed,
+            &self.roots,
+            intermediates,
+            now,
+            algorithms,
+        )
+    }
+
+    /// Judges those that the library does not take; false for all others.
+    fn verify_alone(&self, end_entity: &CertificateDer<'_>, now: UnixTime) -> Result<bool, Error> {
+        let certificate = parse(end_entity)?;
+        if self.trusted.contains(end_entity) {
+            Self::verify_trusted(&certificate, now)?;
+        } else if certificate.is_without_extensions() {
+            self.verify_old(&certificate, now)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     /// Judges one that stands in the trust store itself.
@@ -111,15 +156,13 @@ impl Verifier {
 
 /// The library's judge; `None` if nobody may sign. It takes everybody whom it is given for an authority.
 fn judge_by(
-    signers: &[CertificateDer<'static>],
+    roots: &Arc<RootCertStore>,
     provider: Arc<rustls::crypto::CryptoProvider>,
 ) -> Result<Option<Arc<dyn ClientCertVerifier>>, Error> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(signers.iter().cloned());
     if roots.is_empty() {
         return Ok(None);
     }
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider);
     let judge = builder.build();
     let judge = judge.map_err(|error| Error::General(error.to_string()))?;
     Ok(Some(judge))
@@ -149,6 +192,15 @@ fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Result<Certificate<'a>, Err
     Certificate::parse(certificate).map_err(|_| CertificateError::BadEncoding.into())
 }
 
+fn demand_few(intermediates: &[CertificateDer<'_>], of: &str) -> Result<(), Error> {
+    match intermediates.len() < CLIENT_CERTIFICATES_MAX {
+        true => Ok(()),
+        false => Err(Error::General(format!(
+            "the {of} has sent more than {CLIENT_CERTIFICATES_MAX} certificates"
+        ))),
+    }
+}
+
 impl ClientCertVerifier for Verifier {
     fn offer_client_auth(&self) -> bool {
         true
@@ -168,22 +220,13 @@ impl ClientCertVerifier for Verifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let certificate = parse(end_entity)?;
-        if self.trusted.contains(end_entity) {
-            Self::verify_trusted(&certificate, now)?;
-        } else if certificate.is_without_extensions() {
-            self.verify_old(&certificate, now)?;
-        } else {
-            if intermediates.len() >= CLIENT_CERTIFICATES_MAX {
-                return Err(Error::General(format!(
-                    "the client has sent more than {CLIENT_CERTIFICATES_MAX} certificates"
-                )));
-            }
-            let unknown = CertificateError::UnknownIssuer;
-            let judge = self.inner.as_ref().ok_or(unknown)?;
-            return judge.verify_client_cert(end_entity, intermediates, now);
+        if self.verify_alone(end_entity, now)? {
+            return Ok(ClientCertVerified::assertion());
         }
-        Ok(ClientCertVerified::assertion())
+        demand_few(intermediates, "client")?;
+        let unknown = CertificateError::UnknownIssuer;
+        let judge = self.inner.as_ref().ok_or(unknown)?;
+        judge.verify_client_cert(end_entity, intermediates, now)
     }
 
     fn verify_tls12_signature(

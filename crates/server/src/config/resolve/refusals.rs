@@ -2,7 +2,7 @@
 
 use super::super::members::{self, NO_ID};
 use super::super::{DEFAULT_CLIENT_PORT, Overrides, audit, metrics, sasl, storage, throttle, tls};
-use super::super::{admin, hierarchy, links, load};
+use super::super::{admin, hierarchy, links, load, quorum_tls};
 use super::{Reader, STRICT_BOOLEANS, STRICT_NUMBERS, data_directory};
 use crate::config::remark::ConfigError;
 use crate::config::settings::Settings;
@@ -44,6 +44,10 @@ const PARTS: &[Part] = &[
     },
     |reader, _| sasl::resolve(reader).map(drop),
     |reader, _| tls::resolve(reader).map(drop),
+    |reader, _| match is_distributed(reader) {
+        Ok(has_others) => quorum_tls::resolve(reader, has_others).map(drop),
+        Err(_) => Ok(()),
+    },
     |reader, _| {
         let (Ok(sasl), Ok(tls)) = (sasl::resolve(reader), tls::resolve(reader)) else {
             return Ok(());

@@ -20,6 +20,7 @@ use super::super::{
 };
 
 use crate::config::LinkSettings;
+use crate::tls::Tls;
 
 /// How long a condition may take to become true.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -138,6 +139,7 @@ pub struct Plan {
     pub images: Arc<dyn Images>,
     pub resolver: Arc<dyn Resolve>,
     pub links: LinkSettings,
+    pub tls: Option<Arc<Tls>>,
     pub port: u16,
 }
 
@@ -151,6 +153,7 @@ impl Plan {
             images: Arc::new(NoImages),
             resolver: Arc::new(SystemResolver),
             links: LinkSettings::default(),
+            tls: None,
             port: 0,
         }
     }
@@ -173,6 +176,7 @@ impl Plan {
             images: self.images,
             resolver: self.resolver,
             links: self.links,
+            tls: self.tls,
         };
         Member {
             id: self.id,

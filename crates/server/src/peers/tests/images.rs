@@ -13,8 +13,10 @@ use tokio::sync::Semaphore;
 use super::super::{Facts, ImageError, ImageSink, Images};
 use super::harness::{CLUSTER, Event, Member, Plan, member_of, until};
 use super::proxy::Proxy;
+use super::secure::{secured, settings};
 use crate::config::LinkSettings;
 use crate::limits::IMAGE_CHUNK_BYTES;
+use crate::tls::Tls;
 
 const INDEX: u64 = 77;
 
@@ -142,10 +144,15 @@ struct Pair {
 }
 
 async fn pair() -> Pair {
+    pair_with(None).await
+}
+
+async fn pair_with(tls: Option<Arc<Tls>>) -> Pair {
     let shelf = Arc::new(Shelf::full());
     let target = Arc::new(Shelf::default());
     let plan = |id, images: &Arc<Shelf>| Plan {
         images: Arc::clone(images) as Arc<dyn Images>,
+        tls: tls.clone(),
         ..Plan::member(id)
     };
     let source = plan(1, &shelf).start();
@@ -181,10 +188,26 @@ fn size() -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_image_arrives_whole() {
-    let pair = pair().await;
+    for tls in [None, Some(secured(&settings()))] {
+        let pair = pair_with(tls).await;
+        pair.receiver.peers.fetch(1, INDEX, manifest());
+        pair.expect_all().await;
+        assert_eq!(pair.read(), size(), "nothing was read twice");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transfer_over_tls_goes_on_where_it_broke_and_shows_nothing() {
+    let pair = pair_with(Some(secured(&settings()))).await;
+    pair.receiver.until_up(1).await;
+    pair.proxy.cut_after(1 << 20);
     pair.receiver.peers.fetch(1, INDEX, manifest());
+    until("the wire is cut", || pair.proxy.has_cut()).await;
+    pair.proxy.flip_after(1 << 20);
+    until("a bit is flipped", || pair.proxy.has_flipped()).await;
     pair.expect_all().await;
-    assert_eq!(pair.read(), size(), "nothing was read twice");
+    let plain = &files()[3][..64];
+    assert!(!pair.proxy.has_carried(plain), "it can be read on the wire");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

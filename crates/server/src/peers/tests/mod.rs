@@ -7,4 +7,5 @@ mod images;
 mod moving;
 mod proxy;
 mod refusals;
+mod secure;
 mod strangers;

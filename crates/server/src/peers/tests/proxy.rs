@@ -24,6 +24,8 @@ struct Wire {
     flip_after: AtomicU64,
     /// Bytes from the far side so far.
     carried: AtomicU64,
+    /// All of them.
+    bytes: Mutex<Vec<u8>>,
 }
 
 impl Proxy {
@@ -36,6 +38,7 @@ impl Proxy {
             cut_after: u64::MAX.into(),
             flip_after: u64::MAX.into(),
             carried: 0.into(),
+            bytes: Mutex::default(),
         });
         let shared = Arc::clone(&wire);
         tokio::spawn(async move {
@@ -71,6 +74,12 @@ impl Proxy {
         self.wire.flip_after.load(Ordering::SeqCst) == u64::MAX
     }
 
+    /// Whether these bytes have come from the far side.
+    pub fn has_carried(&self, bytes: &[u8]) -> bool {
+        let carried = self.wire.bytes.lock();
+        carried.windows(bytes.len()).any(|window| window == bytes)
+    }
+
     pub fn carried(&self) -> u64 {
         self.wire.carried.load(Ordering::SeqCst)
     }
@@ -84,6 +93,7 @@ impl Wire {
     /// Looks at bytes from the far side; false when they are not to be forwarded.
     fn pass(&self, bytes: &mut [u8]) -> bool {
         let end = self.carried.fetch_add(bytes.len() as u64, Ordering::SeqCst) + bytes.len() as u64;
+        self.bytes.lock().extend_from_slice(bytes);
         if end > self.flip_after.load(Ordering::SeqCst) {
             self.flip_after.store(u64::MAX, Ordering::SeqCst);
             bytes[bytes.len() / 2] ^= 1;
