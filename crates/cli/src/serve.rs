@@ -182,7 +182,8 @@ fn end(result: Result<(), ServeError>, log: &LogSink) -> End {
         ServeError::Members { .. }
         | ServeError::Tls(_)
         | ServeError::Users(_)
-        | ServeError::Audit { .. } => End {
+        | ServeError::Audit { .. }
+        | ServeError::LocalSessions { .. } => End {
             code: ConfigError::EXIT_CODE,
             last_line: Some(ConfigError::LAST_LINE),
         },

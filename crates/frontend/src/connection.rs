@@ -12,6 +12,7 @@ use quenda_tree::{AclId, Applied, Identity, Tree};
 use crate::auth;
 use crate::gates::Arrivals;
 use crate::handshake::Handshaking;
+use crate::local_sessions::LocalSessions;
 use crate::observe::{Observed, Observer, Sampling};
 use crate::pending::PendingQueue;
 use crate::request::{Batch, meter};
@@ -42,8 +43,13 @@ pub struct Connection {
     pub(crate) timeout_ms: i32,
     pub(crate) pending: PendingQueue,
     pub(crate) batch: Batch,
-    /// The session is known to this member alone, which serves reads only.
+    /// The session is known to this member alone.
     pub(crate) local: bool,
+    /// The handshake was in [`ServiceMode::ReadOnly`](crate::ServiceMode::ReadOnly): reads only.
+    pub(crate) read_only: bool,
+    /// Something of a local session may be on its way through the log, of which this connection hears no
+    /// more.
+    pub(crate) unsettled: bool,
     /// No further frame is taken: what is queued ends in the close of the connection.
     pub(crate) draining: bool,
     pub(crate) output: BytesMut,
@@ -201,6 +207,8 @@ impl Connection {
             pending: PendingQueue::default(),
             batch: Batch::default(),
             local: false,
+            read_only: false,
+            unsettled: false,
             draining: false,
             output: BytesMut::new(),
             stats: Stats::default(),
@@ -354,6 +362,7 @@ impl Connection {
             Phase::Handshaking(handshaking) => {
                 self.complete_handshake(&handshaking, applied, world);
             }
+            Phase::Established if self.pending.pop_upgrade() => self.complete_upgrade(applied),
             Phase::Established => self.complete_write(applied, body, world),
             Phase::Fresh => self.phase = Phase::Fresh,
         }
@@ -412,7 +421,17 @@ impl Connection {
     pub fn close(&mut self, reason: CloseReason) {
         if self.close.is_none() {
             self.close = Some(reason);
+            self.unsettled |= self.in_flight();
             self.pending.clear();
+        }
+    }
+
+    /// Leaves a local session to whoever goes on with it. To be called in front of
+    /// [`disconnected`](Self::disconnected) where there are such sessions.
+    pub fn leave_local(&mut self, sessions: &dyn LocalSessions) {
+        if self.local {
+            let unsettled = self.unsettled || self.in_flight();
+            sessions.left(self.session, self.id, self.last_touch_ms, unsettled);
         }
     }
 
@@ -522,13 +541,13 @@ impl Connection {
         self.pending.has_awaited()
     }
 
-    /// Whether the session is one that only this member knows, from a handshake in
-    /// [`ServiceMode::ReadOnly`](crate::ServiceMode::ReadOnly).
+    /// Whether the session is one that only this member knows: from a handshake in
+    /// [`ServiceMode::ReadOnly`](crate::ServiceMode::ReadOnly), or because there are local sessions.
     pub fn is_local(&self) -> bool {
         self.local
     }
 
-    /// Whether such a session was silent for its timeout; nobody else ends it. `now_ms` is monotonic.
+    /// Whether such a session was silent for its timeout. `now_ms` is monotonic.
     pub fn is_local_expired(&self, now_ms: u64) -> bool {
         let silent_ms = now_ms.saturating_sub(self.last_touch_ms);
         self.local && silent_ms > u64::from(self.timeout_ms.unsigned_abs())

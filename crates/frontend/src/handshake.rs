@@ -9,6 +9,7 @@ use quenda_tree::{Applied, SessionEffect};
 
 use crate::connection::{CloseReason, Connection, Phase};
 use crate::gates::Newcomer;
+use crate::local_sessions::LocalSessions;
 use crate::observe::Answered;
 use crate::request::meter;
 use crate::world::{Proposals, ServiceMode, World};
@@ -35,7 +36,9 @@ impl Connection {
         };
         world.meter.session_asked(handshake.request.session_id != 0);
         let newcomer = match handshake.request.session_id {
-            0 if world.service == ServiceMode::ReadOnly => Newcomer::OpensLocally,
+            0 if world.service == ServiceMode::ReadOnly || world.local_sessions.is_some() => {
+                Newcomer::OpensLocally
+            }
             0 => Newcomer::Opens,
             _ => Newcomer::Resumes,
         };
@@ -59,7 +62,19 @@ impl Connection {
             read_only: handshake.read_only.map(|_| read_only),
         };
         if read_only {
-            return self.open_local(&handshaking, request, world);
+            return self.open_read_only(&handshaking, request, world, proposals);
+        }
+        if let Some(sessions) = world.local_sessions
+            && let Some(settled) = self.take_local(request, sessions, world, proposals)
+        {
+            return match settled {
+                true => {
+                    let is_new = request.session_id == 0;
+                    let zxid = world.tree.last_zxid();
+                    self.establish(&handshaking, is_new.then_some(zxid), world);
+                }
+                false => self.await_settlement(handshaking, proposals),
+            };
         }
         let Some(command) = self.session_command(request, world) else {
             return self.refuse(&handshaking);
@@ -101,14 +116,22 @@ impl Connection {
 
     /// A session that this member keeps for itself while it has no quorum, or one that it gave out
     /// before. A session of the cluster cannot be served.
-    fn open_local(
+    fn open_read_only(
         &mut self,
         handshaking: &Handshaking,
         request: &ConnectRequest<'_>,
         world: &World<'_>,
+        proposals: &mut Proposals,
     ) {
         let password = request.passwd.and_then(|bytes| bytes.try_into().ok());
         let is_ours = |id| password.is_some_and(|bytes| world.tree.is_local_session(id, bytes));
+        let kept = world
+            .local_sessions
+            .and_then(|sessions| self.resume_local(request, sessions, world, proposals));
+        if kept.is_some() {
+            self.read_only = true;
+            return self.establish(handshaking, None, world);
+        }
         let session = match request.session_id {
             0 => self.new_session_id(world),
             id if world.tree.session(id).is_some() => return self.close(CloseReason::ReadOnly),
@@ -117,10 +140,64 @@ impl Connection {
         };
         self.session = session;
         self.local = true;
+        self.read_only = true;
         self.phase = Phase::Established;
         self.stats.established_ms = world.time_ms;
         let password = world.tree.local_session_password(session);
         self.answer_handshake(handshaking, session, self.timeout_ms, &password);
+    }
+
+    /// A session that this member keeps for itself, or one that it has. `None`: it is the log's affair. False
+    /// if something of an earlier connection may be on its way.
+    fn take_local(
+        &mut self,
+        request: &ConnectRequest<'_>,
+        sessions: &dyn LocalSessions,
+        world: &World<'_>,
+        proposals: &mut Proposals,
+    ) -> Option<bool> {
+        if request.session_id != 0 {
+            return self.resume_local(request, sessions, world, proposals);
+        }
+        let newest = world.tree.newest_session(self.member);
+        self.session = world.session_ids.next_reserved(newest)?;
+        self.local = true;
+        self.generation = world.tree.local_generation();
+        sessions.open(self.session, self.timeout_ms, self.id, world.now_ms);
+        Some(true)
+    }
+
+    fn resume_local(
+        &mut self,
+        request: &ConnectRequest<'_>,
+        sessions: &dyn LocalSessions,
+        world: &World<'_>,
+        proposals: &mut Proposals,
+    ) -> Option<bool> {
+        let session = request.session_id;
+        let password = request.passwd.and_then(|bytes| bytes.try_into().ok())?;
+        if !world.tree.is_session_password(session, password) {
+            return None;
+        }
+        let takeover = sessions.resume(session, self.timeout_ms, self.id, world.now_ms)?;
+        self.session = session;
+        self.local = true;
+        self.generation = world.tree.local_generation();
+        proposals.displaced = takeover.before;
+        self.unsettled = takeover.unsettled || takeover.before.is_some();
+        Some(!self.unsettled)
+    }
+
+    /// Lets an entry go through the log that changes nothing: when it comes back, so has everything that an
+    /// earlier connection of the session has sent there, or it never will. No client has this password.
+    fn await_settlement(&mut self, handshaking: Handshaking, proposals: &mut Proposals) {
+        proposals.push(&Command::ResumeSession {
+            origin: self.origin(),
+            session: self.session,
+            timeout_ms: self.timeout_ms,
+            password: [0; PASSWORD_LEN],
+        });
+        self.phase = Phase::Handshaking(handshaking);
     }
 
     pub(crate) fn complete_handshake(
@@ -129,6 +206,10 @@ impl Connection {
         applied: &Applied,
         world: &World<'_>,
     ) {
+        if self.local {
+            self.unsettled = false;
+            return self.establish(handshaking, None, world);
+        }
         let session = match applied.session {
             _ if applied.code != ErrorCode::Ok => None,
             SessionEffect::Opened { session } | SessionEffect::Resumed { session, .. } => {
@@ -143,11 +224,17 @@ impl Connection {
             return self.refuse(handshaking);
         };
         self.generation = session.generation;
+        let is_new = matches!(applied.session, SessionEffect::Opened { .. });
+        self.establish(handshaking, is_new.then_some(applied.zxid), world);
+    }
+
+    /// The client has its session; a new one was opened at this zxid.
+    fn establish(&mut self, handshaking: &Handshaking, opened: Option<i64>, world: &World<'_>) {
         self.phase = Phase::Established;
         self.stats.established_ms = world.time_ms;
-        if let SessionEffect::Opened { .. } = applied.session {
+        if let Some(zxid) = opened {
             self.stats
-                .opened_session(applied.zxid, self.last_touch_ms, world.now_ms);
+                .opened_session(zxid, self.last_touch_ms, world.now_ms);
             meter(world, Op::CreateSession, self.last_touch_ms, 0);
         }
         let answered = Answered {

@@ -2,6 +2,10 @@
 
 use quenda_proto::frame::MAX_FRAME_DEFAULT;
 
+/// Longer than that between two looks at who of the local sessions is silent, in milliseconds: the member heard
+/// or served nobody meanwhile, and every session gets its whole timeout.
+pub(crate) const LOCAL_PAUSE_MS: u64 = 1_000;
+
 /// Bounds of one connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {

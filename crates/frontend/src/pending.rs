@@ -22,6 +22,8 @@ pub(crate) enum Pending {
         /// Whether it counts among the large requests in flight.
         large: bool,
     },
+    /// A local session is being made one of the cluster.
+    Upgrade,
     /// A request that is served when it comes to the head.
     Serve(Waiting),
     /// The same, but not before the barrier that was asked for it is passed. Those behind it were read
@@ -64,14 +66,17 @@ impl Pending {
         match self {
             Pending::Write { bytes, .. } => *bytes,
             Pending::Serve(request) | Pending::Fenced { request, .. } => request.body.len(),
-            Pending::Answer { .. } | Pending::Unknown { .. } => 0,
+            Pending::Upgrade | Pending::Answer { .. } | Pending::Unknown { .. } => 0,
         }
     }
 
     fn reply_bytes(&self) -> usize {
         match self {
             Pending::Serve(request) | Pending::Fenced { request, .. } => request.reply_bytes,
-            Pending::Write { .. } | Pending::Answer { .. } | Pending::Unknown { .. } => 0,
+            Pending::Upgrade
+            | Pending::Write { .. }
+            | Pending::Answer { .. }
+            | Pending::Unknown { .. } => 0,
         }
     }
 
@@ -87,7 +92,9 @@ impl Pending {
     /// Whether it can only be answered after a call from outside.
     fn is_awaited(&self) -> bool {
         match self {
-            Pending::Write { .. } | Pending::Fenced { passed: false, .. } => true,
+            Pending::Upgrade | Pending::Write { .. } | Pending::Fenced { passed: false, .. } => {
+                true
+            }
             Pending::Fenced { passed: true, .. }
             | Pending::Serve(_)
             | Pending::Answer { .. }
@@ -230,11 +237,21 @@ impl PendingQueue {
     pub fn pop_write(&mut self) -> Option<Pending> {
         match self.items.front()? {
             Pending::Write { .. } => self.pop(),
-            Pending::Serve(_)
+            Pending::Upgrade
+            | Pending::Serve(_)
             | Pending::Fenced { .. }
             | Pending::Answer { .. }
             | Pending::Unknown { .. } => None,
         }
+    }
+
+    /// Takes the head if it is the upgrade of the session.
+    pub fn pop_upgrade(&mut self) -> bool {
+        let is_upgrade = matches!(self.items.front(), Some(Pending::Upgrade));
+        if is_upgrade {
+            self.pop();
+        }
+        is_upgrade
     }
 
     /// Whether a barrier has not been passed. There is one at a time, and no write is queued behind it:

@@ -120,7 +120,7 @@ impl Connection {
             return;
         }
         self.last_touch_ms = world.now_ms;
-        if self.local != (world.service == ServiceMode::ReadOnly) {
+        if self.read_only != (world.service == ServiceMode::ReadOnly) {
             // The host closes all connections when the service changes; this one was overlooked.
             self.close(CloseReason::NotServing);
             return;
@@ -141,11 +141,15 @@ impl Connection {
         match op {
             Some((Op::CloseSession, Route::Write)) if self.local => {
                 self.draining = true;
+                if let Some(sessions) = world.local_sessions {
+                    // What is still in flight was sent before, and is answered first.
+                    sessions.end(self.session, self.id);
+                }
                 let asked = self.asked(Op::CloseSession, reads::close_local, xid, world);
                 self.take_ordered(asked, Fence::Never, body, world, proposals);
             }
-            Some((op, Route::Write)) if self.local => self.refuse_write(op, xid, world),
-            Some((op, Route::Serve(_, Fence::Always))) if self.local => {
+            Some((op, Route::Write)) if self.read_only => self.refuse_write(op, xid, world),
+            Some((op, Route::Serve(_, Fence::Always))) if self.read_only => {
                 self.refuse_write(op, xid, world);
             }
             Some((op, Route::Serve(handler, fence))) => {
@@ -213,7 +217,7 @@ impl Connection {
             Fence::IfSet => self.settings.linearizable_reads && !self.batch.is_covered,
             Fence::Always => !self.batch.has_barrier,
         };
-        is_wanted && !self.local && world.sync == SyncMode::Barrier
+        is_wanted && !self.read_only && world.sync == SyncMode::Barrier
     }
 
     fn fence(&mut self, request: Waiting, proposals: &mut Proposals) {
@@ -300,7 +304,7 @@ impl Connection {
                 self.close(CloseReason::UnknownOperation(code));
             }
             // Never ready.
-            Pending::Write { .. } | Pending::Fenced { passed: false, .. } => {}
+            Pending::Upgrade | Pending::Write { .. } | Pending::Fenced { passed: false, .. } => {}
         }
     }
 

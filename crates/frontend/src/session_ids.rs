@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const LOW_BITS: u32 = 56;
 const COUNTER_BITS: u32 = 16;
 const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
+/// Ids that a run of the member reserves: more sessions than it can open. As a time, less than five hours.
+const RESERVED_IDS: u64 = 1 << 40;
 
 /// Ids for the sessions that are opened on one member: the member in the high byte, then 40 bits of the
 /// wall clock at the member's start, then a counter of 16 bits that runs over into the time.
@@ -15,6 +17,8 @@ const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
 pub struct SessionIds {
     member: u64,
     next: AtomicU64,
+    /// Ids below this are not given out by a later run of the member, whatever its clock says.
+    reserved: AtomicU64,
 }
 
 /// A member number that cannot stand in the high byte of a session id.
@@ -32,7 +36,28 @@ impl SessionIds {
         Ok(SessionIds {
             member,
             next: AtomicU64::new((time_ms as u64) << COUNTER_BITS & LOW_MASK),
+            reserved: AtomicU64::new(0),
         })
+    }
+
+    /// Starts behind `floor`, which an earlier run has reserved, and gives what this run has to reserve, for
+    /// good, before [`Self::next_reserved`] gives anything.
+    pub fn begin_reservation(&self, floor: u64) -> u64 {
+        let next = self.next.fetch_max(floor, Ordering::Relaxed).max(floor);
+        next.saturating_add(RESERVED_IDS).min(LOW_MASK)
+    }
+
+    /// What [`Self::begin_reservation`] gave is reserved.
+    pub fn reserve(&self, end: u64) {
+        self.reserved.store(end, Ordering::Relaxed);
+    }
+
+    /// As [`Self::next_behind`], for a session that the state will not know: an id that no later run gives
+    /// out. `None` when there is none.
+    pub fn next_reserved(&self, newest: Option<i64>) -> Option<i64> {
+        let id = self.next_behind(newest);
+        let is_reserved = (id as u64 & LOW_MASK) < self.reserved.load(Ordering::Relaxed);
+        is_reserved.then_some(id)
     }
 
     /// The next id, behind the newest session that the member ever opened.
@@ -65,6 +90,23 @@ mod tests {
         assert_eq!(ids.next_behind(newest), 0x0300_0000_5000_0009);
         let ids = SessionIds::new(3, 0x9000).expect("a member");
         assert_eq!(ids.next_behind(newest), 0x0300_0000_9000_0000);
+    }
+
+    #[test]
+    fn what_a_run_reserved_no_later_one_gives_out() {
+        let ids = SessionIds::new(3, 0x9000).expect("a member");
+        assert_eq!(ids.next_reserved(None), None);
+        let end = ids.begin_reservation(0);
+        ids.reserve(end);
+        let given = ids.next_reserved(None).expect("an id");
+        // The clock has gone back.
+        let later = SessionIds::new(3, 0x1000).expect("a member");
+        later.reserve(later.begin_reservation(end));
+        let next = later.next_reserved(None).expect("an id");
+        assert!(next > given && next as u64 & LOW_MASK == end);
+        // The state knows one beyond what is reserved.
+        let newest = 0x0300_0000_0000_0000 | (end + RESERVED_IDS) as i64;
+        assert_eq!(later.next_reserved(Some(newest)), None);
     }
 
     #[test]

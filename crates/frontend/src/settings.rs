@@ -59,6 +59,9 @@ pub struct Settings {
     /// consistent. Costs a round to a majority, shared by all reads that arrive together, and no write of
     /// the log. Default false.
     pub linearizable_reads: bool,
+    /// Whether a local session becomes one of the cluster when it creates an ephemeral znode
+    /// (`localSessionsUpgradingEnabled`). Default false.
+    pub local_sessions_upgrading: bool,
     /// Which requests are named one by one.
     pub observation: Observation,
     /// Bounds of what waits.
@@ -90,6 +93,7 @@ impl Default for Settings {
             reconfig_enabled: false,
             standalone_enabled: true,
             linearizable_reads: false,
+            local_sessions_upgrading: false,
             observation: Observation::default(),
             throttling: Throttling::default(),
             limits: Limits::default(),

@@ -6,6 +6,7 @@ use quenda_tree::Tree;
 use quenda_tree::command::Command;
 
 use crate::gates::Gates;
+use crate::local_sessions::LocalSessions;
 use crate::sasl::SaslUsers;
 use crate::session_ids::SessionIds;
 use crate::watch_kinds::WatchKinds;
@@ -59,6 +60,8 @@ pub struct World<'a> {
     pub watches: &'a dyn Watches,
     /// Ids for new sessions.
     pub session_ids: &'a SessionIds,
+    /// The sessions that only this member knows, if new ones are to be such.
+    pub local_sessions: Option<&'a dyn LocalSessions>,
     /// Who may authenticate by SASL; none where that is not set up.
     pub sasl: Option<&'a dyn SaslUsers>,
     /// What the member does for clients.
@@ -139,6 +142,8 @@ pub struct Proposals {
     /// Writes that were refused as the disk is nearly full, or as they are forbidden (`enableEagerACLCheck`), as commands like the others: for those who keep account, and
     /// not to be proposed.
     pub refused: BytesMut,
+    /// The connection that a local session had before: to be closed before the commands are handed over.
+    pub displaced: Option<ConnectionId>,
 }
 
 impl Proposals {

@@ -1,11 +1,12 @@
 //! Writes: proposed when they are read, answered when they were applied.
 
 use bytes::BytesMut;
+use quenda_proto::mode::CreateMode;
 use quenda_proto::multi::{self, WriteOp};
-use quenda_proto::records::SetDataRequest;
+use quenda_proto::records::{CreateRequest, SetDataRequest};
 use quenda_proto::{Decode, ErrorCode, Op, Reader, frame};
-use quenda_tree::Applied;
 use quenda_tree::command::{Command, Origin, ReconfigFacts, Request};
+use quenda_tree::{Applied, SessionEffect};
 
 use crate::connection::{CloseReason, Connection};
 use crate::observe::{Answered, HEADER_BYTES, is_sequential, noted_part, path_of};
@@ -13,6 +14,9 @@ use crate::pending::Pending;
 use crate::reply;
 use crate::request::meter;
 use crate::world::{Growth, Proposals, World};
+
+/// Of a session that was just opened.
+const FIRST_GENERATION: u64 = 1;
 
 impl Connection {
     pub(crate) fn take_write(
@@ -26,6 +30,9 @@ impl Connection {
         if let Some(error) = self.refusal(op, body, world) {
             self.with_command(op, body, |command| command.encode(&mut proposals.refused));
             self.answer_in_turn(op, xid, error, world);
+            return;
+        }
+        if self.needs_upgrade(op, body) && !self.upgrade(world, proposals) {
             return;
         }
         let settings = &self.settings.observation;
@@ -66,6 +73,7 @@ impl Connection {
             origin: self.origin(),
             session: self.session,
             generation: self.generation,
+            local: self.local,
             switches: self.settings.switches(),
             // Lent, so that no identity is copied for each write.
             identities: std::mem::take(&mut self.identities),
@@ -82,6 +90,38 @@ impl Connection {
         take(&command);
         if let Command::Request(request) | Command::Reconfig { request, .. } = command {
             self.identities = request.identities;
+        }
+    }
+
+    fn needs_upgrade(&self, op: Op, body: &[u8]) -> bool {
+        self.local && self.settings.local_sessions_upgrading && creates_ephemeral(op, body)
+    }
+
+    /// Asks the log to make the session one of the cluster: an entry of its own in front of the write that
+    /// needs it. There is no way back, whatever becomes of the entry: the member does not know the session
+    /// any more. False if the session is not this connection's any more.
+    fn upgrade(&mut self, world: &World<'_>, proposals: &mut Proposals) -> bool {
+        let is_own = world
+            .local_sessions
+            .is_some_and(|sessions| sessions.end(self.session, self.id));
+        if !is_own {
+            self.close(CloseReason::SessionMoved);
+            return false;
+        }
+        self.local = false;
+        self.generation = FIRST_GENERATION;
+        proposals.push(&Command::OpenSession {
+            origin: self.origin(),
+            session: self.session,
+            timeout_ms: self.timeout_ms,
+        });
+        self.pending.push(Pending::Upgrade);
+        true
+    }
+
+    pub(crate) fn complete_upgrade(&mut self, applied: &Applied) {
+        if !matches!(applied.session, SessionEffect::Opened { .. }) {
+            self.close(CloseReason::SessionExpired);
         }
     }
 
@@ -146,6 +186,31 @@ fn put_outcome(out: &mut BytesMut, xid: i32, zxid: i64, code: ErrorCode, body: &
     } else {
         frame::put_reply(out, xid, zxid, code);
     }
+}
+
+/// Whether a write creates ephemeral znodes, as far as its frame tells.
+fn creates_ephemeral(op: Op, body: &[u8]) -> bool {
+    let mut reader = Reader::new(body);
+    match op {
+        Op::Create | Op::Create2 => {
+            CreateRequest::decode(&mut reader).is_ok_and(|request| is_ephemeral(&request))
+        }
+        Op::Multi => multi::decode_writes(&mut reader).is_ok_and(|ops| {
+            ops.iter().any(|op| match op {
+                WriteOp::Create(op, request) => *op != Op::CreateContainer && is_ephemeral(request),
+                WriteOp::CreateTtl(request) => {
+                    CreateMode::from_flags(request.flags).is_some_and(CreateMode::is_ephemeral)
+                }
+                WriteOp::Delete(_) | WriteOp::SetData(_) | WriteOp::Check(_) => false,
+            })
+        }),
+        // Its flags are refused, or mean nothing.
+        _ => false,
+    }
+}
+
+fn is_ephemeral(request: &CreateRequest<'_>) -> bool {
+    CreateMode::from_flags(request.flags).is_some_and(CreateMode::is_ephemeral)
 }
 
 /// Whether a write needs more room than it gives back. What does not decode is left to the tree's

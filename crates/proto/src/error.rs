@@ -55,6 +55,8 @@ error_codes! {
     SessionMoved = -118,
     /// A write on a read-only member.
     NotReadOnly = -119,
+    /// An ephemeral znode for a session that only its member knows.
+    EphemeralOnLocalSession = -120,
     /// No such watch.
     NoWatcher = -121,
     /// Reconfiguration is switched off.

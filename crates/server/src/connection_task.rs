@@ -122,6 +122,9 @@ impl Departure {
             return;
         };
         let mut connection = self.handle.connection.lock();
+        if let Some(sessions) = &self.shared.local_sessions {
+            connection.leave_local(sessions);
+        }
         connection.disconnected(&self.shared.watches);
         let session = connection.session();
         // Nothing is added to a closed connection, so this is its last part of the budget.
@@ -208,6 +211,10 @@ impl<S: Transport> ConnectionTask<S> {
                     self.shared.metrics.clients.not_served.add(1);
                 }
                 let connection = self.handle.connection.lock();
+                if reason == CloseReason::ClientClosed && connection.is_local() {
+                    // Of the others the log tells.
+                    self.shared.metrics.clients.closed.add(1);
+                }
                 report_close(self.handle.peer, &reason, connection.refused_user());
             }
             Err(error) => {
@@ -356,6 +363,7 @@ impl<S: Transport> ConnectionTask<S> {
         let turn;
         let is_held_back;
         let era;
+        let displaced;
         let mut session = None;
         let shared = Arc::clone(&self.shared);
         let handle = Arc::clone(&self.handle);
@@ -379,9 +387,18 @@ impl<S: Transport> ConnectionTask<S> {
             }
             in_flight = connection.queued() > 0;
             is_held_back = connection.awaits_turn();
+            displaced = self.proposals.displaced.take();
+            if shared.local_sessions.is_some() && displaced.is_none() {
+                // Under the lock: whoever goes on with a local session closes this connection first, and finds
+                // that what it had to say is said.
+                self.submit(era);
+            }
             received
         };
         shared.throttle.end_turn(&handle, turn, is_held_back);
+        if let Some(before) = displaced.and_then(|before| shared.registry.get(before)) {
+            before.close(CloseReason::SessionMoved);
+        }
         if let Some(observed) = self.observed.take() {
             shared.throttle.count(&observed);
             let client = handle.peer;
@@ -396,18 +413,7 @@ impl<S: Transport> ConnectionTask<S> {
                 audit.refused(&refused);
             }
         }
-        if !self.proposals.is_empty() {
-            let Proposals {
-                commands,
-                count,
-                barriers,
-                ..
-            } = std::mem::take(&mut self.proposals);
-            self.shared.metrics.requests.proposed(count);
-            self.shared
-                .inbox
-                .submit(era, &commands, self.handle.id.0, barriers);
-        }
+        self.submit(era);
         if received != Received::Paused(Pause::Throttled) {
             self.stall = None;
         }
@@ -422,6 +428,20 @@ impl<S: Transport> ConnectionTask<S> {
             Received::Close(reason) => return Some(reason),
         };
         None
+    }
+
+    /// Hands what the connection asks for to the core thread.
+    fn submit(&mut self, era: u64) {
+        if self.proposals.is_empty() {
+            return;
+        }
+        let commands = std::mem::take(&mut self.proposals.commands);
+        let count = std::mem::take(&mut self.proposals.count);
+        let barriers = std::mem::take(&mut self.proposals.barriers);
+        self.shared.metrics.requests.proposed(count);
+        self.shared
+            .inbox
+            .submit(era, &commands, self.handle.id.0, barriers);
     }
 
     /// Too many requests wait over all connections.
@@ -472,7 +492,9 @@ impl<S: Transport> ConnectionTask<S> {
             && let Some(session) = connection.session()
         {
             self.touched_ms = touched_ms;
-            self.shared.inbox.touched(session);
+            if !connection.is_local() {
+                self.shared.inbox.touched(session);
+            }
         }
         let stats = connection.stats();
         if *stats != self.counted {

@@ -30,6 +30,7 @@ mod lingering;
 mod listener;
 mod listings;
 pub mod load;
+mod local_sessions;
 mod log_queue;
 mod log_writer;
 mod member_files;

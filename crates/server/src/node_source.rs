@@ -153,6 +153,7 @@ impl Source for NodeSource<'_> {
 
     fn state(&self) -> State {
         let watches = self.shared.watches.counts().watches() as u64;
+        let sessions = self.shared.local_sessions.as_ref();
         let tree = self.shared.tree.read();
         let counts = tree.counts();
         State {
@@ -161,6 +162,7 @@ impl Source for NodeSource<'_> {
             ephemerals: counts.ephemerals as u64,
             data_bytes: counts.data_bytes,
             sessions: counts.sessions as u64,
+            local_sessions: sessions.map_or(0, |sessions| sessions.count() as u64),
             watches,
         }
     }
@@ -217,6 +219,22 @@ impl Source for NodeSource<'_> {
             member.tracker().deadlines().map(expiry).collect()
         });
         answer.unwrap_or_else(|| self.expiries_at_rest())
+    }
+
+    fn local_session_expiries(&self) -> Option<Vec<SessionExpiry>> {
+        let sessions = self.shared.local_sessions.as_ref()?.all();
+        let offset = wall_ms() - self.shared.clock.now_ms() as i64;
+        let expiries = sessions.into_iter().map(|local| {
+            let handle = local.connection.and_then(|id| self.shared.registry.get(id));
+            let deadline_ms = handle.map_or(local.deadline_ms, |handle| {
+                handle.connection.lock().last_touch_ms() + local.timeout_ms
+            });
+            SessionExpiry {
+                id: local.session,
+                at_ms: deadline_ms as i64 + offset,
+            }
+        });
+        Some(expiries.collect())
     }
 
     fn session_timeouts(&self) -> Vec<(i64, i32)> {

@@ -32,6 +32,7 @@ use crate::image_store::ImageStore;
 use crate::limits::{CLOSE_PATIENCE, FINISH_PATIENCE};
 use crate::listener::{Acceptor, Listeners};
 use crate::load::{self, LoadMonitor};
+use crate::local_sessions::reserve_ids;
 use crate::log_writer::LogWriter;
 use crate::member_files::MemberFiles;
 use crate::metrics;
@@ -498,6 +499,12 @@ fn run_core(
 fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
     let tls = config.tls.as_ref().map(Tls::load).transpose()?;
     let session_ids = SessionIds::new(config.my_id, wall_ms())?;
+    if config.has_local_sessions() {
+        reserve_ids(&config.data_dir, &session_ids).map_err(|cause| ServeError::LocalSessions {
+            directory: config.data_dir.clone(),
+            cause,
+        })?;
+    }
     let settings = Settings {
         session_timeout_min_ms: config.min_session_timeout_ms as i32,
         session_timeout_max_ms: config.max_session_timeout_ms as i32,
@@ -519,6 +526,7 @@ fn new_shared(config: ServerConfig) -> Result<Shared, ServeError> {
         reconfig_enabled: config.reconfig_enabled,
         standalone_enabled: config.standalone_enabled,
         linearizable_reads: config.linearizable_reads,
+        local_sessions_upgrading: config.local_sessions_upgrading,
         throttling: config.throttle.of_connections(),
         observation: LoadMonitor::observation(&config.load),
         limits: Limits {

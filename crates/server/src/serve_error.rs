@@ -60,6 +60,17 @@ pub enum ServeError {
         /// How many members there are.
         members: usize,
     },
+    /// The ids of local sessions cannot be reserved.
+    #[error(
+        "the ids of local sessions (localSessionsEnabled) cannot be reserved in {}: {cause}. The file \
+         local-session-ids there has to be readable and writable; without it, an id may be given out again", directory.display()
+    )]
+    LocalSessions {
+        /// The data directory.
+        directory: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
     /// The member's number cannot be used.
     #[error("myid: {0}")]
     Member(#[from] MemberOutOfRange),

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use quenda_frontend::{
-    ConnectionId, Growth, SaslUsers, ServiceMode, SessionIds, Settings, SyncMode, World,
+    ConnectionId, Growth, LocalSessions, SaslUsers, ServiceMode, SessionIds, Settings, SyncMode,
+    World,
 };
 use quenda_tree::Tree;
 use rustix::process::{Resource, getrlimit};
@@ -22,6 +23,7 @@ use crate::four_letter::FourLetterWords;
 use crate::inbox::Inbox;
 use crate::listings::Listings;
 use crate::load::{LoadMonitor, Throttle};
+use crate::local_sessions::MemberSessions;
 use crate::metrics::Metrics;
 use crate::output_budget::OutputBudget;
 use crate::peers::Peers;
@@ -51,6 +53,8 @@ pub struct Shared {
     pub inbox: Inbox,
     /// Ids for new sessions.
     pub session_ids: SessionIds,
+    /// Sessions that only this member knows, if new ones are such.
+    pub local_sessions: Option<MemberSessions>,
     /// Settings of the client protocol.
     pub settings: Arc<Settings>,
     /// Who may authenticate by SASL, if that is set up.
@@ -130,6 +134,7 @@ impl Shared {
     ) -> Shared {
         // Connections of an earlier run stand in the log as origins; theirs are never used again.
         let first_connection = wall_ms().unsigned_abs() << 20 | 1;
+        let local_sessions = config.has_local_sessions().then(MemberSessions::default);
         let directories = DirectoryGauge::new(config.data_dir.clone(), config.data_log_dir.clone());
         Shared {
             member: config.my_id,
@@ -138,6 +143,7 @@ impl Shared {
             registry: Registry::new(getrlimit(Resource::Nofile).current),
             inbox: Inbox::default(),
             session_ids,
+            local_sessions,
             settings: Arc::new(settings),
             accounts,
             throttle: Throttle::new(config.throttle, watch_seed, 0),
@@ -202,6 +208,7 @@ impl Shared {
             tree,
             watches: &self.watches,
             session_ids: &self.session_ids,
+            local_sessions: self.local_sessions(),
             sasl: self.sasl_users(),
             service: self.service_of_sessions(),
             gates: self.throttle.gates(),
@@ -211,6 +218,11 @@ impl Shared {
             now_ms: moment.now_ms,
             time_ms: moment.time_ms,
         }
+    }
+
+    fn local_sessions(&self) -> Option<&dyn LocalSessions> {
+        let sessions = self.local_sessions.as_ref();
+        sessions.map(|sessions| sessions as &dyn LocalSessions)
     }
 
     fn sasl_users(&self) -> Option<&dyn SaslUsers> {

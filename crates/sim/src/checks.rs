@@ -36,6 +36,10 @@ pub struct Counters {
     pub resumed: u64,
     /// Sessions that expired.
     pub expired: u64,
+    /// Sessions that expired and that one member alone knew.
+    pub expired_locally: u64,
+    /// Local sessions that became some of the cluster.
+    pub upgraded: u64,
     /// Searches for an order that were given up.
     pub undecided: u64,
     /// Snapshots installed.
@@ -65,6 +69,8 @@ impl Counters {
         self.opened += other.opened;
         self.resumed += other.resumed;
         self.expired += other.expired;
+        self.expired_locally += other.expired_locally;
+        self.upgraded += other.upgraded;
         self.undecided += other.undecided;
         self.installs += other.installs;
         self.starts += other.starts;

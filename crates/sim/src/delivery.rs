@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use quenda_frontend::{
-    CloseReason, ConnectionId, Fired, Gates, Growth, NoMeter, ServiceMode, SessionIds, SyncMode,
-    WatchTable, World,
+    CloseReason, ConnectionId, Fired, Gates, Growth, LocalSessionTable, LocalSessions, NoMeter,
+    ServiceMode, SessionIds, SyncMode, WatchTable, World,
 };
 use quenda_node::Connections;
 use quenda_tree::{Applied, Changes, SessionEffect, Tree};
@@ -24,6 +24,8 @@ pub struct Delivery<'a> {
     pub watches: &'a RefCell<WatchTable>,
     /// Ids for new sessions.
     pub session_ids: &'a SessionIds,
+    /// Sessions that only this member knows, if there are such.
+    pub local: Option<&'a RefCell<LocalSessionTable>>,
     /// Connections that have to be looked at afterwards.
     pub woken: &'a mut BTreeSet<u64>,
     /// What it does for clients.
@@ -84,6 +86,7 @@ impl Connections for Delivery<'_> {
         let link = connection.0;
         if let SessionEffect::Opened { session } = applied.session {
             self.opened.push(session);
+            self.checks.counters.upgraded += u64::from(self.checks.sessions.is_local(session));
         }
         if let SessionEffect::Opened { session } | SessionEffect::Resumed { session, .. } =
             applied.session
@@ -100,6 +103,7 @@ impl Connections for Delivery<'_> {
             tree,
             watches: self.watches,
             session_ids: self.session_ids,
+            local_sessions: self.local.map(|sessions| sessions as &dyn LocalSessions),
             sasl: None,
             service: self.service,
             growth: Growth::Allowed,
@@ -145,6 +149,9 @@ impl Connections for Delivery<'_> {
             if tree.session(session).is_none() {
                 self.checks.sessions.swept(session);
             }
+        }
+        if let Some(sessions) = self.local {
+            sessions.borrow_mut().clear();
         }
         self.by_session.clear();
         for (link, served) in &mut *self.connections {

@@ -106,6 +106,8 @@ pub struct Plan {
     pub sync_delay: (Micros, Micros),
     /// Every read is linearizable.
     pub linearizable: bool,
+    /// New sessions are known to their member alone, until they create an ephemeral znode.
+    pub local_sessions: bool,
     /// Only faults that no session may notice.
     pub gentle: bool,
     /// Faults meet this member alone: the others go on without it.
@@ -197,6 +199,8 @@ impl Plan {
                 false => &[(MS / 5, MS), (MS / 2, 4 * MS), (5 * MS, 60 * MS)],
             }),
             linearizable: rng.percent(12),
+            // Of its own chance, so that the other seeds stay what they are.
+            local_sessions: members > 1 && Rng::new(seed.rotate_left(32) ^ !0).percent(25),
             gentle,
             victim,
             hangs,
@@ -267,6 +271,7 @@ impl Plan {
             reconfig_enabled: true,
             standalone_enabled: false,
             linearizable_reads: self.linearizable,
+            local_sessions_upgrading: self.local_sessions,
             ..Settings::default()
         }
     }

@@ -32,6 +32,8 @@ struct Watched {
     silent_since: Option<Micros>,
     /// A client knows of it.
     adopted: bool,
+    /// One member alone knew it, and it was not resumed through the log since.
+    local: bool,
     ended: bool,
 }
 
@@ -108,6 +110,7 @@ impl SessionChecks {
         watched.timeout_ms = u64::from(timeout_ms.unsigned_abs());
         if watched.generation != generation {
             (watched.generation, watched.resumed) = (generation, at);
+            watched.local &= generation == 1;
         }
     }
 
@@ -128,6 +131,37 @@ impl SessionChecks {
             watched.heard.pop_front();
         }
         watched.heard.push_back((now, member));
+    }
+
+    /// A session is known to one member alone. Whoever asks another one, or the same after a restart, is told
+    /// that it is gone, also while it is being made one of the cluster.
+    pub fn local(&mut self, session: i64) {
+        self.sessions.entry(session).or_default().local = true;
+    }
+
+    /// Whether it is, or was, such a session.
+    pub fn is_local(&self, session: i64) -> bool {
+        self.sessions
+            .get(&session)
+            .is_some_and(|watched| watched.local)
+    }
+
+    /// A member has ended a session that only it knew.
+    pub fn expired_locally(&self, session: i64, member: u64, now: Micros) -> Result<(), String> {
+        let Some(watched) = self.sessions.get(&session) else {
+            return Ok(());
+        };
+        let last = watched.heard.iter().rev().find(|(_, by)| *by == member);
+        // The least timeout that a client can get.
+        let least = 1_500 * MS;
+        let least = least - least * DRIFT_MAX_PPM as u64 / 1_000_000 - SLACK;
+        match last {
+            Some((heard, _)) if now < heard + least => Err(format!(
+                "local session {session:#x} was ended by member {member} {} ms after it was heard",
+                (now - heard) / MS
+            )),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The client of a session will never speak again.
@@ -212,7 +246,7 @@ impl SessionChecks {
     /// A client was told that its session is gone.
     pub fn told_gone(&self, session: i64) -> Result<(), String> {
         match self.sessions.get(&session) {
-            Some(watched) if !watched.ended => Err(format!(
+            Some(watched) if !watched.ended && !watched.local => Err(format!(
                 "a client was told that session {session:#x} is gone, but it is not"
             )),
             Some(_) | None => Ok(()),

@@ -133,6 +133,7 @@ impl Writer {
             origin: Origin::default(),
             session: SESSION,
             generation: 1,
+            local: false,
             switches: Switches::default(),
             identities: Vec::new(),
             op: Op::Create.code(),

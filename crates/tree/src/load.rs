@@ -343,6 +343,7 @@ mod tests {
             origin: Origin::default(),
             session: SESSION,
             generation: 1,
+            local: false,
             switches: Switches::default(),
             identities: vec![],
             op: op.code(),

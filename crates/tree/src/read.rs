@@ -105,6 +105,18 @@ impl Tree {
         session::password(&self.secret(), Scope::Replicated, id)
     }
 
+    /// The generation of all local sessions: another one behind each restore, so that nothing that was on its way
+    /// changes the restored state.
+    pub fn local_generation(&self) -> u64 {
+        self.restored.map_or(0, |restored| restored.zxid as u64)
+    }
+
+    /// Whether this is the password of a session with this id, be it one of the cluster or of one member.
+    pub fn is_session_password(&self, id: i64, password: &[u8; 16]) -> bool {
+        let secret = self.secret();
+        self.cluster().is_some() && session::is_password(&secret, Scope::Replicated, id, password)
+    }
+
     /// The password of a session that a member without a quorum keeps for itself.
     pub fn local_session_password(&self, id: i64) -> [u8; 16] {
         session::password(&self.secret(), Scope::Local, id)

@@ -98,7 +98,7 @@ fn mac(secret: &[u8; 32], purpose: &[u8], session: i64) -> Hmac<Sha256> {
 /// Whose passwords. A session of one kind cannot be resumed as one of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Sessions of the cluster.
+    /// Sessions of the cluster, and those that may become such.
     Replicated,
     /// Sessions that one member keeps for itself while it has no quorum.
     Local,

@@ -114,6 +114,7 @@ fn world<'a>(tree: &'a Tree, watches: &'a Table, ids: &'a SessionIds) -> World<'
         tree,
         watches,
         session_ids: ids,
+        local_sessions: None,
         sasl: Some(&Users),
         service: ServiceMode::Serving,
         growth: Growth::Allowed,

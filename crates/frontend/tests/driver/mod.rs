@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use quenda_frontend::{
-    CloseReason, Connection, ConnectionId, Fired, Gates, Growth, NONCE_BYTES, NoMeter, Observed,
-    Password, Proposals, Received, Sampling, SaslUsers, ServiceMode, SessionIds, Settings,
-    SyncMode, WatchTable, World,
+    CloseReason, Connection, ConnectionId, Fired, Gates, Growth, LocalSessionTable, LocalSessions,
+    NONCE_BYTES, NoMeter, Observed, Password, Proposals, Received, Sampling, SaslUsers,
+    ServiceMode, SessionIds, Settings, SyncMode, WatchTable, World,
 };
 use quenda_proto::connect::Handshake;
 use quenda_proto::event::EventType;
@@ -37,6 +37,8 @@ pub struct Member {
     pub growth: Growth,
     pub gates: Gates<'static>,
     pub sync: SyncMode,
+    /// Sessions that only this member knows, if there are to be such.
+    pub local_sessions: Option<RefCell<LocalSessionTable>>,
     /// Who may authenticate by SASL, with one nonce for all.
     pub sasl: Option<Users>,
     pub now_ms: u64,
@@ -158,6 +160,7 @@ impl Member {
             growth: Growth::Allowed,
             gates: Gates::default(),
             sync: SyncMode::Marker,
+            local_sessions: None,
             sasl: None,
             now_ms: 1_000,
             time_ms: 1_795_984_000_000,
@@ -236,7 +239,11 @@ impl Member {
                 .receive(&mut client.input, &world, &mut proposals)
         };
         client.received = received;
+        let displaced = proposals.displaced;
         self.clients.insert(id, client);
+        if let Some(before) = displaced.and_then(|before| self.clients.get_mut(&before.0)) {
+            before.connection.close(CloseReason::SessionMoved);
+        }
         self.log.put_slice(&proposals.commands);
         self.refused.put_slice(&proposals.refused);
         self.barriers.extend((0..proposals.barriers).map(|_| id));
@@ -248,6 +255,10 @@ impl Member {
             tree: &self.tree,
             watches: &self.watches,
             session_ids: &self.session_ids,
+            local_sessions: self
+                .local_sessions
+                .as_ref()
+                .map(|sessions| sessions as &dyn LocalSessions),
             sasl: self.sasl.as_ref().map(|users| users as &dyn SaslUsers),
             service: self.service,
             growth: self.growth,
@@ -397,7 +408,19 @@ impl Member {
     /// Drops the socket.
     pub fn disconnect(&mut self, id: u64) {
         let mut client = self.clients.remove(&id).expect("a client");
+        if let Some(sessions) = &self.local_sessions {
+            client.connection.leave_local(sessions);
+        }
         client.connection.disconnected(&self.watches);
+    }
+
+    /// Nobody knows the fate of what was proposed: it is lost, and those who wait for it are closed.
+    pub fn abandon(&mut self) {
+        self.log.clear();
+        let waiting = |client: &&mut Client| client.connection.in_flight();
+        for client in self.clients.values_mut().filter(waiting) {
+            client.connection.close(CloseReason::Member);
+        }
     }
 
     pub fn expire(&mut self, session: i64) {

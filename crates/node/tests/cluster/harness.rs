@@ -496,6 +496,7 @@ impl Cluster {
             origin: client.origin(),
             session: client.session,
             generation: client.generation,
+            local: false,
             switches: Switches {
                 skip_acl: self.skip_acl,
                 reconfig_enabled: true,

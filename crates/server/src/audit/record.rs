@@ -316,6 +316,7 @@ mod tests {
             origin: Origin::default(),
             session: 7,
             generation: 1,
+            local: false,
             switches: Switches::default(),
             identities: vec![Identity::new("ip", "10.0.0.7")],
             op: Op::SetData.code(),

@@ -102,6 +102,11 @@ pub struct ServerConfig {
     /// Whether a member without a quorum serves reads to clients that ask for it; allows the word `isro`.
     /// `readonlymode.enabled`.
     pub read_only_mode: bool,
+    /// Whether new sessions are known to this member alone, in an ensemble. `localSessionsEnabled`.
+    pub local_sessions: bool,
+    /// Whether such a session becomes one of the cluster when it creates an ephemeral znode.
+    /// `localSessionsUpgradingEnabled`.
+    pub local_sessions_upgrading: bool,
     /// `super:` and the digest of the super user's name and password. `DigestAuthenticationProvider.superDigest`.
     pub super_digest: Option<String>,
     /// Whether access checks are off. `skipACL`.
@@ -240,6 +245,11 @@ const DEFAULT_CLIENT_PORT: &str = "default clientPort";
 const LOG_DIRECTORY: &str = "zookeeper.log.dir";
 
 impl ServerConfig {
+    /// Whether new sessions are known to this member alone: a server that runs alone has only its own.
+    pub fn has_local_sessions(&self) -> bool {
+        self.local_sessions && !self.ensemble.is_empty()
+    }
+
     /// Reads a `zoo.cfg`; [`load`](Self::load) without flags.
     ///
     /// # Errors

@@ -31,11 +31,7 @@ const ENSEMBLE_PROVIDER: &str = "org.apache.zookeeper.server.auth.EnsembleAuthen
 const SASL: &str = "sasl";
 const X509: &str = "x509";
 /// Keys without effect that take `true` and `false` alone.
-const STRICT_BOOLEANS: [&str; 3] = [
-    "syncEnabled",
-    "localSessionsEnabled",
-    "localSessionsUpgradingEnabled",
-];
+const STRICT_BOOLEANS: [&str; 1] = ["syncEnabled"];
 /// Keys without effect that take a number alone.
 const STRICT_NUMBERS: [&str; 4] = [
     "connectToLearnerMasterLimit",
@@ -121,6 +117,8 @@ pub(super) fn resolve(
         digest_enabled: reader.is_true("DigestAuthenticationProvider.enabled"),
         four_letter_whitelist: settings.get("4lw.commands.whitelist").map(str::to_owned),
         read_only_mode: reader.is_true("readonlymode.enabled"),
+        local_sessions: reader.strict_bool("localSessionsEnabled")?,
+        local_sessions_upgrading: reader.strict_bool("localSessionsUpgradingEnabled")?,
         super_digest: reader.super_digest(),
         skip_acl: settings.get_or_default("skipACL") == "yes",
         eager_acl_check: reader.is_true("enableEagerACLCheck"),

@@ -193,7 +193,7 @@ const CONNECTIONS: &[Key] = &[
     Key::new(Honoured, Property, "connection_throttle_decrease_ratio", "0", "part of the tokens that may be missing then").or(&["connectionDecreaseRatio"]),
     Key::new(Honoured, Property, "connection_throttle_weight_enabled", "false", "whether sessions take different numbers of tokens"),
     Key::new(Honoured, Property, "connection_throttle_global_session_weight", "3", "tokens of a new session then"),
-    Key::new(Honoured, Property, "connection_throttle_local_session_weight", "1", "tokens of a new session on a member that only reads"),
+    Key::new(Honoured, Property, "connection_throttle_local_session_weight", "1", "tokens of a new session that only the member knows (`localSessionsEnabled`, or a read-only member)"),
     Key::new(Honoured, Property, "connection_throttle_renew_session_weight", "2", "tokens of a session that is resumed"),
     Key::new(Accepted, Property, "maxResponseCacheSize", "400", "a cache of encoded replies; they are made from the tree, which is in memory"),
     Key::new(Accepted, Property, "maxGetChildrenResponseCacheSize", "400", "a cache of encoded replies; they are made from the tree, which is in memory"),
@@ -207,8 +207,8 @@ const CONNECTIONS: &[Key] = &[
 
 #[rustfmt::skip]
 const FEATURES: &[Key] = &[
-    Key::new(Accepted, File, "localSessionsEnabled", "false", "every session is known to the whole cluster"),
-    Key::new(Accepted, File, "localSessionsUpgradingEnabled", "false", "every session is known to the whole cluster"),
+    Key::new(Honoured, File, "localSessionsEnabled", "false", "`true`: new sessions are known to their member alone, in an ensemble; they create no ephemeral znodes"),
+    Key::new(Honoured, File, "localSessionsUpgradingEnabled", "false", "`true`: a local session becomes one of the cluster when it creates an ephemeral znode"),
     Key::new(Honoured, Property, "extendedTypesEnabled", "true", "`false`: znodes with a time to live cannot be created; without the key they can, other than in ZooKeeper"),
     Key::new(Refused, Property, "emulate353TTLNodes", "false", "it is for reading znodes with a time to live that ZooKeeper 3.5.3 has stored, and they cannot be read here; make them anew with a later ZooKeeper, then set it to `false`"),
     Key::new(Honoured, Bare, "znode.container.checkIntervalMs", "60000", "ms between looks for containers and TTL znodes to delete"),

@@ -109,6 +109,8 @@ fn a_file_with_the_least_gets_zookeepers_defaults() {
         sasl: SaslSettings::default(),
         four_letter_whitelist: None,
         read_only_mode: false,
+        local_sessions: false,
+        local_sessions_upgrading: false,
         super_digest: None,
         skip_acl: false,
         eager_acl_check: false,
@@ -169,7 +171,7 @@ fn every_honoured_key_arrives() {
     let config = Case::new(
         "tickTime : 500\ndataDir DIR\ndataLogDir=DIR/log\nclientPort=0\nclientPortAddress=127.0.0.1\n\
          maxClientCnxns=7\nmaxCnxns=8\nminSessionTimeout=9\nmaxSessionTimeout=10\nclientPortListenBacklog=11\n\
-         jute.maxbuffer=0xfff\n4lw.commands.whitelist=ruok, stat\nreadonlymode.enabled=true\n\
+         jute.maxbuffer=0xfff\n4lw.commands.whitelist=ruok, stat\nreadonlymode.enabled=true\nlocalSessionsEnabled=true\nlocalSessionsUpgradingEnabled=TRUE\n\
          DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=\nskipACL=yes\nDigestAuthenticationProvider.enabled=false\n\
          enforceQuota=TRUE\nreconfigEnabled=true\nleaderServes=no\nznode.container.checkIntervalMs=12\n\
          znode.container.maxPerMinute=13\nznode.container.maxNeverUsedIntervalMs=0\n\
@@ -222,6 +224,8 @@ fn every_honoured_key_arrives() {
         sasl: SaslSettings::default(),
         four_letter_whitelist: Some("ruok, stat".to_owned()),
         read_only_mode: true,
+        local_sessions: true,
+        local_sessions_upgrading: true,
         super_digest: Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU=".to_owned()),
         skip_acl: true,
         eager_acl_check: true,

@@ -143,6 +143,9 @@ impl Connections for Delivery<'_> {
             zxid = format!("{:#x}", tree.last_zxid()),
             "a snapshot was restored: clients are disconnected"
         );
+        if let Some(sessions) = &self.shared.local_sessions {
+            sessions.clear();
+        }
         for handle in self.shared.registry.all() {
             handle.connection.lock().close(CloseReason::Restored);
             self.mark(handle);

@@ -10,6 +10,7 @@ use quenda_tree::command::{Command, Origin};
 use tracing::{error, info, warn};
 
 use super::Core;
+use super::delivery::report_expired;
 use crate::clock::wall_ms;
 use crate::config::ServerConfig;
 use crate::limits::{
@@ -79,8 +80,10 @@ impl Core {
             let serving = registry.of_session(session);
             serving.is_some_and(|handle| handle.connection.lock().awaits_log())
         });
-        if self.shared.service() == ServiceMode::ReadOnly {
-            self.expire_local();
+        match self.shared.service() {
+            ServiceMode::ReadOnly => self.expire_read_only(),
+            ServiceMode::Serving if !self.shared.is_log_failing() => self.expire_local(),
+            ServiceMode::Serving | ServiceMode::NotServing => {}
         }
         if now >= self.due.disk {
             self.due.disk = now + DISK_INTERVAL;
@@ -163,7 +166,7 @@ impl Core {
     }
 
     /// Without a quorum nobody but this member sees to the sessions that it has opened meanwhile.
-    fn expire_local(&self) {
+    fn expire_read_only(&self) {
         let now_ms = self.shared.clock.now_ms();
         for handle in self.shared.registry.all() {
             let mut connection = handle.connection.lock();
@@ -172,6 +175,18 @@ impl Core {
                 handle.wake.notify_one();
             }
         }
+    }
+
+    /// Nobody else sees to the sessions that only this member knows.
+    fn expire_local(&mut self) {
+        let Some(sessions) = &self.shared.local_sessions else {
+            return;
+        };
+        let now_ms = self.shared.clock.now_ms();
+        let mut expired = sessions.expire(&self.shared.registry, now_ms);
+        let count = expired.len() as u64;
+        self.shared.metrics.clients.expired.add(count);
+        report_expired(&mut expired);
     }
 
     /// While the log cannot be written nobody knows the fate of what is in flight: those connections are

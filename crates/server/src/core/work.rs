@@ -205,6 +205,11 @@ impl Core {
         let Install { image, number, .. } = install;
         let znodes = loaded.counts().znodes;
         let mut tree = self.shared.tree.write();
+        if tree.restored() != loaded.restored()
+            && let Some(sessions) = &self.shared.local_sessions
+        {
+            sessions.clear();
+        }
         *tree = loaded;
         // What changed in between fired no watch here: clients come again and tell what they have seen.
         for handle in self.shared.registry.all() {

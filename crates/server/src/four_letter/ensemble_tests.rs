@@ -8,6 +8,7 @@ use super::*;
 struct Placed {
     mode: Mode,
     stopped: bool,
+    local: Option<Vec<SessionExpiry>>,
     proposals: Option<ProposalSizes>,
     common: Captured,
 }
@@ -23,6 +24,7 @@ impl Placed {
         Placed {
             mode,
             stopped: false,
+            local: None,
             proposals: Some(PROPOSALS),
             common: Captured::default(),
         }
@@ -86,6 +88,10 @@ impl Source for Placed {
 
     fn directory_sizes(&self) -> DirectorySizes {
         self.common.directory_sizes()
+    }
+
+    fn local_session_expiries(&self) -> Option<Vec<SessionExpiry>> {
+        self.local.clone()
     }
 
     fn session_expiries(&self) -> Vec<SessionExpiry> {
@@ -318,4 +324,26 @@ fn the_state_in_json_is_always_answered() {
     };
     let strict = words("ruok");
     assert_eq!(strict.answer(Word::Qsta, &[], &member), "{\"member\":3}\n");
+}
+
+/// As a genuine leader and a genuine follower put them (`integration/operators/test_local_sessions.py` asks both).
+#[test]
+fn local_sessions_have_a_block_of_their_own() {
+    let expiry = SessionExpiry {
+        id: 0x0300_0469_c5e8_0000,
+        at_ms: 1_796_066_614_000,
+    };
+    for (mode, global) in [
+        (Mode::Leader, "Global Session Sets ("),
+        (Mode::Follower, "Global Sessions("),
+        (Mode::Observer, "Global Sessions("),
+    ] {
+        let mut member = Placed::new(mode);
+        member.local = Some(vec![expiry]);
+        let dump = member.ask(Word::Dump);
+        let local = "SessionTracker dump:\nLocal Session Sets (1)/(1):\n\
+            1 expire at Mon Nov 30 19:23:34 UTC 2026:\n\t0x3000469c5e80000\n";
+        let rest = dump.strip_prefix(local).expect(&dump);
+        assert!(rest.starts_with(global), "{dump}");
+    }
 }

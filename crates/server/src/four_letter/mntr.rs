@@ -92,7 +92,7 @@ fn state(page: &mut dyn Page, state: State) {
     count(page, "ephemerals_count", state.ephemerals);
     count(page, "approximate_data_size", state.data_bytes);
     count(page, "global_sessions", state.sessions);
-    page.gauge("local_sessions", 0);
+    count(page, "local_sessions", state.local_sessions);
 }
 
 fn process(page: &mut dyn Page, process: Process) {

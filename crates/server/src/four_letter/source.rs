@@ -25,6 +25,9 @@ pub trait Source {
     /// Each session with the wall time at which it expires unless its client is heard (`dump`). Known to the member
     /// that ends sessions: the leader, or one that runs alone.
     fn session_expiries(&self) -> Vec<SessionExpiry>;
+    /// Each session that only this member knows, with the wall time at which it expires unless its client is heard
+    /// (`dump`); `None` if new sessions are none of these.
+    fn local_session_expiries(&self) -> Option<Vec<SessionExpiry>>;
     /// Each session with its timeout in ms (`dump`, where the expiries are not known).
     fn session_timeouts(&self) -> Vec<(i64, i32)>;
     /// Paths of the ephemeral znodes of each session that has any (`dump`).
@@ -127,6 +130,8 @@ pub struct State {
     pub data_bytes: u64,
     /// Sessions of the cluster.
     pub sessions: u64,
+    /// Sessions that only this member knows.
+    pub local_sessions: u64,
     /// Watches of clients of this member, child watches included.
     pub watches: u64,
 }

@@ -101,6 +101,7 @@ impl Source for Captured {
             ephemerals: 3,
             data_bytes: 60,
             sessions: 2,
+            local_sessions: 0,
             watches: 4,
         }
     }
@@ -143,6 +144,10 @@ impl Source for Captured {
             data_bytes: 67_109_358,
             log_bytes: 67_109_358,
         }
+    }
+
+    fn local_session_expiries(&self) -> Option<Vec<SessionExpiry>> {
+        None
     }
 
     fn session_expiries(&self) -> Vec<SessionExpiry> {

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use super::java;
-use super::source::{ConnectionView, Ensemble, Mode, ProposalSizes, SessionView, Source};
+use super::source::{
+    ConnectionView, Ensemble, Mode, ProposalSizes, SessionExpiry, SessionView, Source,
+};
 
 /// `srvr`, and the end of `stat`.
 pub(super) fn srvr(version: &str, source: &dyn Source) -> String {
@@ -199,8 +201,15 @@ pub(super) fn dirs(source: &dyn Source) -> String {
 /// `dump`: sessions, then ephemeral znodes by session, then connections.
 pub(super) fn dump(source: &dyn Source) -> String {
     let mut text = "SessionTracker dump:\n".to_owned();
+    if let Some(sessions) = source.local_session_expiries() {
+        text.push_str("Local ");
+        sessions_by_expiry(&mut text, sessions);
+        if source.mode() == Mode::Leader {
+            text.push_str("Global ");
+        }
+    }
     match source.mode() {
-        Mode::Standalone | Mode::Leader => sessions_by_expiry(&mut text, source),
+        Mode::Standalone | Mode::Leader => sessions_by_expiry(&mut text, source.session_expiries()),
         Mode::Follower | Mode::Observer | Mode::ReadOnly => sessions_by_id(&mut text, source),
     }
     let ephemerals = source.ephemerals();
@@ -222,8 +231,7 @@ pub(super) fn dump(source: &dyn Source) -> String {
     text
 }
 
-fn sessions_by_expiry(text: &mut String, source: &dyn Source) {
-    let mut expiries = source.session_expiries();
+fn sessions_by_expiry(text: &mut String, mut expiries: Vec<SessionExpiry>) {
     expiries.sort_unstable_by_key(|expiry| expiry.id);
     let lines = expiries
         .iter()

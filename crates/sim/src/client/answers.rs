@@ -318,7 +318,10 @@ impl Client {
                 lose(&sent, checks);
                 return;
             }
-            if code != -1 && code != -118 {
+            // The end of a local session takes no zxid.
+            let is_told =
+                !matches!(sent.kind, Kind::Close) || !checks.sessions.is_local(self.session);
+            if code != -1 && code != -118 && is_told {
                 checks.acknowledged(&who, zxid, sent.floor);
                 self.written_at = now;
             }

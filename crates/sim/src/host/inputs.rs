@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use quenda_consensus::Recovered;
-use quenda_frontend::{Connection, ConnectionId};
+use quenda_frontend::{CloseReason, Connection, ConnectionId, ServiceMode};
 use quenda_node::PeerState;
 
 use super::{Cx, Host, Inbound, Served, State};
@@ -35,9 +35,47 @@ impl Host {
             let served = connection.and_then(|connection| connections.get(connection));
             served.is_some_and(|served| served.connection.awaits_log())
         });
+        self.expire_local(cx);
         self.checkpoint_if_due(cx);
         self.offer_image(cx);
         self.drive(cx);
+    }
+
+    /// Ends the sessions that only this member knows and that are silent.
+    fn expire_local(&mut self, cx: &mut Cx) {
+        let (id, now) = (self.id, cx.schedule.now());
+        let now_ms = self.clock.monotonic_ms(now);
+        let Some(process) = self.process_mut() else {
+            return;
+        };
+        let serves = process.service_mode() == ServiceMode::Serving;
+        let Some(sessions) = process.local.as_ref().filter(|_| serves) else {
+            return;
+        };
+        let due = sessions.borrow_mut().due(now_ms);
+        for (session, connection) in due {
+            let served = connection.and_then(|link| process.connections.get_mut(&link.0));
+            let heard_ms =
+                served
+                    .as_ref()
+                    .map_or(0, |served| match served.connection.awaits_log() {
+                        true => now_ms,
+                        false => served.connection.last_touch_ms(),
+                    });
+            let mut sessions = sessions.borrow_mut();
+            if !sessions.judge(session, connection, heard_ms, now_ms) {
+                continue;
+            }
+            cx.checks.counters.expired_locally += 1;
+            if let Err(text) = cx.checks.sessions.expired_locally(session, id, now) {
+                cx.checks.fail(text);
+            }
+            if let (Some(link), Some(served)) = (connection, served) {
+                served.connection.close(CloseReason::SessionExpired);
+                process.woken.insert(link.0);
+            }
+        }
+        self.serve_woken(cx);
     }
 
     /// Which start this empty member makes depends on what the others are.

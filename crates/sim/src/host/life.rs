@@ -87,6 +87,8 @@ impl Host {
             member.campaign();
         }
         let session_ids = SessionIds::new(self.id, wall_ms).expect("a small id");
+        self.reserved = session_ids.begin_reservation(self.reserved);
+        session_ids.reserve(self.reserved);
         let service = member.service();
         self.state = State::Running(Box::new(Process {
             member,
@@ -95,6 +97,7 @@ impl Host {
             applier: Applier::new(self.id),
             watches: RefCell::new(WatchTable::new(cx.rng.bits(), 10_000)),
             session_ids,
+            local: cx.plan.local_sessions.then(RefCell::default),
             settings: Arc::new(cx.plan.settings()),
             connections: BTreeMap::new(),
             by_session: BTreeMap::new(),

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use quenda_consensus::{LogBatch, Membership, Role, SnapshotRequest};
 use quenda_frontend::{
-    Connection, Gates, Growth, NoMeter, ServiceMode, SessionIds, Settings, SyncMode, WatchTable,
-    World,
+    Connection, Gates, Growth, LocalSessionTable, LocalSessions, NoMeter, ServiceMode, SessionIds,
+    Settings, SyncMode, WatchTable, World,
 };
 use quenda_node::{Applier, Effects, Fetch, Install, Member, PeerState, Service};
 use quenda_tree::Tree;
@@ -100,6 +100,8 @@ pub struct Host {
     pub hanging_until: Micros,
     /// How long a sync takes.
     pub sync_delay: (Micros, Micros),
+    /// Up to where ids of local sessions may have been given out, as a file says.
+    reserved: u64,
 }
 
 /// What runs on a machine.
@@ -145,6 +147,8 @@ pub struct Process {
     applier: Applier,
     pub(crate) watches: RefCell<WatchTable>,
     session_ids: SessionIds,
+    /// Sessions that only this member knows, if there are such.
+    pub(crate) local: Option<RefCell<LocalSessionTable>>,
     settings: Arc<Settings>,
     pub(crate) connections: BTreeMap<u64, Served>,
     pub(crate) by_session: BTreeMap<i64, u64>,
@@ -189,6 +193,7 @@ impl Host {
             paused_until: 0,
             hanging_until: 0,
             sync_delay: (MS / 2, 4 * MS),
+            reserved: 0,
         }
     }
 
@@ -206,6 +211,17 @@ impl Host {
             State::Running(process) => Some(process),
             State::Down { .. } | State::Waiting => None,
         }
+    }
+
+    /// Whether it has a local session with this id.
+    pub fn knows_alone(&self, session: i64) -> bool {
+        let sessions = self.process().and_then(|process| process.local.as_ref());
+        sessions.is_some_and(|sessions| {
+            sessions
+                .borrow()
+                .iter()
+                .any(|local| local.session == session)
+        })
     }
 
     /// Until when what stands still goes on to do so.
@@ -246,11 +262,17 @@ impl Process {
         }
     }
 
+    fn local_sessions(&self) -> Option<&dyn LocalSessions> {
+        let sessions = self.local.as_ref();
+        sessions.map(|sessions| sessions as &dyn LocalSessions)
+    }
+
     fn world<'a>(&'a self, now_ms: u64, time_ms: i64, cx: &Cx) -> World<'a> {
         World {
             tree: &self.tree,
             watches: &self.watches,
             session_ids: &self.session_ids,
+            local_sessions: self.local_sessions(),
             sasl: None,
             service: self.service_mode(),
             growth: self.growth,
@@ -268,6 +290,9 @@ impl Process {
                 && self.by_session.get(&session) == Some(&link)
             {
                 self.by_session.remove(&session);
+            }
+            if let Some(sessions) = &self.local {
+                served.connection.leave_local(sessions);
             }
             served.connection.disconnected(&self.watches);
         }

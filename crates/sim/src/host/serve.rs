@@ -23,6 +23,12 @@ impl Host {
             let received = served
                 .connection
                 .receive(&mut served.input, &world, &mut proposals);
+            if let Some(before) = proposals.displaced
+                && let Some(served) = process.connections.get_mut(&before.0)
+            {
+                served.connection.close(CloseReason::SessionMoved);
+                process.woken.insert(before.0);
+            }
             let output = served.connection.take_output();
             if !output.is_empty() {
                 cx.push_link(link, false, Item::Bytes(output));
@@ -32,7 +38,10 @@ impl Host {
                 && touched_ms != served.touched_ms
             {
                 served.touched_ms = touched_ms;
-                process.touched.push(session);
+                match served.connection.is_local() {
+                    true => cx.checks.sessions.local(session),
+                    false => process.touched.push(session),
+                }
                 cx.checks.sessions.heard(session, id, now);
             }
             let again = served.connection.must_receive();

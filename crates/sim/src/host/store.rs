@@ -226,6 +226,11 @@ impl Host {
         };
         tree.set_applied_index(image.index, image.term);
         cx.checks.installed(id, &tree);
+        if process.tree.restored() != tree.restored()
+            && let Some(sessions) = &process.local
+        {
+            sessions.borrow_mut().clear();
+        }
         process.tree = tree;
         process.alone = false;
         process.checkpointed = index;

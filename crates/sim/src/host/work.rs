@@ -192,6 +192,7 @@ impl Host {
                 by_session: &mut process.by_session,
                 watches: &process.watches,
                 session_ids: &process.session_ids,
+                local: process.local.as_ref(),
                 woken: &mut process.woken,
                 service,
                 sync: sync_mode(&cx.plan, process.alone),

@@ -100,6 +100,9 @@ impl Tree {
         new: &NewNode<'a>,
     ) -> Result<Created<'a>, ErrorCode> {
         let session = tx.session?;
+        if tx.local && new.kind == Kind::Ephemeral {
+            return Err(ErrorCode::EphemeralOnLocalSession);
+        }
         let given_path = *given(&new.path)?;
         let (parent_path, _) = split(given_path)?;
         let acl = tx.resolve_acl(&mut self.acls, new.acl)?;

@@ -79,6 +79,8 @@ pub(crate) struct Transaction<'a> {
     pub(crate) time_ms: i64,
     /// The session that asks, or why it may not.
     pub(crate) session: Result<i64, ErrorCode>,
+    /// That session is known to its member alone.
+    pub(crate) local: bool,
     pub(crate) identities: &'a [Identity],
     pub(crate) switches: Switches,
     /// Bytes that the lists of this transaction may still have, see [`ACL_BYTES_MAX`].
@@ -189,6 +191,7 @@ impl Tree {
             zxid: self.zxids.next(stamp.term),
             time_ms: stamp.time_ms,
             session: self.gate(request),
+            local: request.local,
             identities: &request.identities,
             switches: request.switches,
             acl_room: ACL_BYTES_MAX,
@@ -249,9 +252,14 @@ impl Tree {
         Applied::verdict(tx.zxid, verdict)
     }
 
-    /// Whether the request's session exists and its connection is still the session's own.
+    /// Whether the request's session exists and its connection is still the session's own. Of a local one
+    /// its member has seen to that.
     fn gate(&self, request: &Request<'_>) -> Result<i64, ErrorCode> {
         match self.session(request.session) {
+            _ if request.local => match request.generation == self.local_generation() {
+                true => Ok(request.session),
+                false => Err(ErrorCode::SessionMoved),
+            },
             None => Err(ErrorCode::SessionExpired),
             Some(session) if request.generation < session.generation => {
                 Err(ErrorCode::SessionMoved)
@@ -328,6 +336,7 @@ mod unit {
                 origin: Origin::default(),
                 session: 1,
                 generation: 1,
+                local: false,
                 switches: Switches::default(),
                 identities: vec![],
                 op: info.code,

@@ -87,6 +87,8 @@ impl Tree {
 
     pub(super) fn close_request(&mut self, tx: &mut Transaction<'_>) -> Applied {
         match tx.session {
+            // Its end is no business of the log.
+            Ok(_) if tx.local => Applied::verdict(tx.zxid, Err(ErrorCode::SessionExpired)),
             Ok(id) => self.close_session(tx, id),
             Err(code) => Applied::verdict(tx.zxid, Err(code)),
         }
@@ -145,6 +147,7 @@ impl Tree {
             zxid: self.zxids.next(stamp.term),
             time_ms: stamp.time_ms,
             session: Err(ErrorCode::SessionExpired),
+            local: false,
             identities: &[],
             switches: Switches::default(),
             acl_room: 0,

@@ -20,6 +20,10 @@ const TAG_RECOVER: u8 = 8;
 const TAG_ADD_PIECE: u8 = 9;
 const TAG_DROP_PIECES: u8 = 10;
 const TAG_RESTORE: u8 = 11;
+/// As [`TAG_REQUEST`] and [`TAG_RECONFIG`], of a local session. Tags of their own: a program that does not know
+/// such sessions must stop at them, as its verdict would be another.
+const TAG_LOCAL_REQUEST: u8 = 12;
+const TAG_LOCAL_RECONFIG: u8 = 13;
 
 /// Length, tag: where the facts of an encoded [`Command::Reconfig`] are.
 const FACTS_AT: usize = 4 + 1;
@@ -32,7 +36,10 @@ impl Command<'_> {
         match self {
             Command::Request(request) => {
                 out.reserve(64 + request.body.len());
-                out.put_u8(TAG_REQUEST);
+                out.put_u8(match request.local {
+                    false => TAG_REQUEST,
+                    true => TAG_LOCAL_REQUEST,
+                });
                 request.encode(out);
             }
             Command::OpenSession {
@@ -78,7 +85,10 @@ impl Command<'_> {
                 out.put_slice(config.as_bytes());
             }
             Command::Reconfig { request, facts } => {
-                out.put_u8(TAG_RECONFIG);
+                out.put_u8(match request.local {
+                    false => TAG_RECONFIG,
+                    true => TAG_LOCAL_RECONFIG,
+                });
                 out.put_u8(facts.bits());
                 request.encode(out);
             }
@@ -166,7 +176,7 @@ impl ReconfigFacts {
 
 /// Whether encoded commands begin with a [`Command::Reconfig`].
 pub fn is_reconfig(commands: &[u8]) -> bool {
-    commands.get(4) == Some(&TAG_RECONFIG)
+    matches!(commands.get(4), Some(&(TAG_RECONFIG | TAG_LOCAL_RECONFIG)))
 }
 
 /// Overwrites the facts of the [`Command::Reconfig`] that encoded commands begin with; nothing happens to
@@ -183,9 +193,10 @@ pub fn set_reconfig_facts(commands: &mut [u8], facts: ReconfigFacts) {
 pub fn first_origin(commands: &[u8]) -> Origin {
     let at = match commands.get(4) {
         Some(
-            &(TAG_REQUEST | TAG_OPEN | TAG_RESUME | TAG_ADD_PIECE | TAG_DROP_PIECES | TAG_RESTORE),
+            &(TAG_REQUEST | TAG_LOCAL_REQUEST | TAG_OPEN | TAG_RESUME | TAG_ADD_PIECE
+            | TAG_DROP_PIECES | TAG_RESTORE),
         ) => 5,
-        Some(&TAG_RECONFIG) => FACTS_AT + 1,
+        Some(&(TAG_RECONFIG | TAG_LOCAL_RECONFIG)) => FACTS_AT + 1,
         _ => return Origin::default(),
     };
     let mut cursor = Cursor(commands.get(at..).unwrap_or_default());
@@ -320,7 +331,10 @@ impl<'a> Iterator for Batch<'a> {
 fn decode(bytes: &[u8]) -> Result<Command<'_>, CommandError> {
     let mut cursor = Cursor(bytes);
     match cursor.u8()? {
-        TAG_REQUEST => decode_request(cursor).map(Command::Request),
+        tag @ (TAG_REQUEST | TAG_LOCAL_REQUEST) => {
+            let local = tag == TAG_LOCAL_REQUEST;
+            decode_request(cursor, local).map(Command::Request)
+        }
         TAG_OPEN => Ok(Command::OpenSession {
             origin: cursor.origin()?,
             session: cursor.u64()? as i64,
@@ -345,9 +359,9 @@ fn decode(bytes: &[u8]) -> Result<Command<'_>, CommandError> {
             secret: cursor.array()?,
             config: cursor.last_text()?,
         }),
-        TAG_RECONFIG => {
+        tag @ (TAG_RECONFIG | TAG_LOCAL_RECONFIG) => {
             let facts = ReconfigFacts::from_bits(cursor.u8()?);
-            let request = decode_request(cursor)?;
+            let request = decode_request(cursor, tag == TAG_LOCAL_RECONFIG)?;
             Ok(Command::Reconfig { request, facts })
         }
         TAG_RECOVER => Ok(Command::Recover {
@@ -373,7 +387,7 @@ fn decode(bytes: &[u8]) -> Result<Command<'_>, CommandError> {
     }
 }
 
-fn decode_request(mut cursor: Cursor<'_>) -> Result<Request<'_>, CommandError> {
+fn decode_request(mut cursor: Cursor<'_>, local: bool) -> Result<Request<'_>, CommandError> {
     let origin = cursor.origin()?;
     let session = cursor.u64()? as i64;
     let generation = cursor.u64()?;
@@ -388,6 +402,7 @@ fn decode_request(mut cursor: Cursor<'_>) -> Result<Request<'_>, CommandError> {
         origin,
         session,
         generation,
+        local,
         switches: Switches::from_bits(switches),
         identities,
         op: cursor.u32()? as i32,
@@ -459,6 +474,7 @@ mod tests {
             origin: ORIGIN,
             session: 0x0100_0000_0000_0001,
             generation: 3,
+            local: false,
             switches: Switches {
                 skip_acl: false,
                 enforce_quota: true,
@@ -475,10 +491,22 @@ mod tests {
         }
     }
 
+    fn local_request() -> Request<'static> {
+        Request {
+            local: true,
+            ..request()
+        }
+    }
+
     fn commands() -> Vec<Command<'static>> {
         let origin = ORIGIN;
         vec![
             Command::Request(request()),
+            Command::Request(local_request()),
+            Command::Reconfig {
+                request: local_request(),
+                facts: ReconfigFacts::default(),
+            },
             Command::OpenSession {
                 origin,
                 session: -5,
@@ -566,7 +594,10 @@ mod tests {
                     request: ref stamped_request,
                 }) => {
                     assert!(is_ours);
-                    assert_eq!((stamped, stamped_request), (facts, &request()));
+                    let local = stamped_request.local;
+                    let sent = Request { local, ..request() };
+                    assert_eq!((stamped, stamped_request), (facts, &sent));
+                    assert_eq!(first_origin(&one), ORIGIN);
                 }
                 after => {
                     assert!(!is_ours);

@@ -147,8 +147,12 @@ pub struct Request<'a> {
     pub origin: Origin,
     /// Session of the connection.
     pub session: i64,
-    /// Generation of the session's connection; an older one has moved.
+    /// Generation of the session's connection; an older one has moved. Of a local session, see
+    /// [`Tree::local_generation`](crate::Tree::local_generation).
     pub generation: u64,
+    /// The session is one that only its member knows: the state cannot tell whether it exists, and no
+    /// ephemeral znode is created for it.
+    pub local: bool,
     /// Switches of the member that took the request.
     pub switches: Switches,
     /// What the connection had proved when the request was read.

@@ -59,6 +59,7 @@ pub enum Step {
     Request {
         session: i64,
         generation: u64,
+        local: bool,
         switches: Switches,
         identities: Vec<Identity>,
         op: Op,
@@ -71,6 +72,7 @@ pub enum Step {
     Reconfig {
         session: i64,
         generation: u64,
+        local: bool,
         switches: Switches,
         identities: Vec<Identity>,
         body: BytesMut,
@@ -86,6 +88,7 @@ impl Step {
             Step::Request {
                 session,
                 generation,
+                local,
                 switches,
                 identities,
                 op,
@@ -94,6 +97,7 @@ impl Step {
                 origin,
                 session: *session,
                 generation: *generation,
+                local: *local,
                 switches: *switches,
                 identities: identities.clone(),
                 op: op.code(),
@@ -121,6 +125,7 @@ impl Step {
             Step::Reconfig {
                 session,
                 generation,
+                local,
                 switches,
                 identities,
                 body,
@@ -130,6 +135,7 @@ impl Step {
                     origin,
                     session: *session,
                     generation: *generation,
+                    local: *local,
                     switches: *switches,
                     identities: identities.clone(),
                     op: Op::Reconfig.code(),
@@ -192,9 +198,16 @@ impl Generator {
             let cut = self.random.below(body.len() + 1);
             body.truncate(cut);
         }
+        let local = self.random.one_in(8);
+        let newest = if local {
+            model.local_generation()
+        } else {
+            newest
+        };
         Step::Request {
             session,
             generation: newest.saturating_sub(behind),
+            local,
             switches: Switches {
                 skip_acl: self.random.one_in(8),
                 enforce_quota: self.random.one_in(2),
@@ -227,9 +240,14 @@ impl Generator {
         };
         let mut body = BytesMut::new();
         request.encode(&mut body);
+        let local = self.random.one_in(8);
         Step::Reconfig {
             session,
-            generation: model.generation(session),
+            generation: match local {
+                true => model.local_generation(),
+                false => model.generation(session),
+            },
+            local,
             switches: Switches {
                 skip_acl: self.random.one_in(2),
                 enforce_quota: false,

@@ -61,6 +61,8 @@ pub struct Naive {
     last_zxid: i64,
     /// How far the epoch of a zxid is ahead of the term.
     ahead: u64,
+    /// zxid of the last restore, 0 for none.
+    restored: u64,
     members: Option<Members>,
     /// The greatest session by its high byte.
     newest: BTreeMap<u8, i64>,
@@ -80,6 +82,7 @@ struct Context<'a> {
     zxid: i64,
     time_ms: i64,
     session: Verdict<i64>,
+    local: bool,
     identities: &'a [Identity],
     switches: Switches,
     changes: Vec<Seen>,
@@ -145,6 +148,7 @@ impl Naive {
             passwords: BTreeMap::new(),
             last_zxid: 0,
             ahead: 0,
+            restored: 0,
             members: None,
             newest: BTreeMap::new(),
         }
@@ -303,6 +307,7 @@ impl Naive {
         self.znodes = saved.znodes.clone();
         self.znodes.insert(CONFIG.to_string(), config);
         let generation = self.last_zxid as u64;
+        self.restored = generation;
         let sessions = saved.timeouts.iter();
         self.sessions = sessions
             .map(|(id, timeout)| (*id, (*timeout, generation)))
@@ -337,6 +342,7 @@ impl Naive {
             zxid,
             time_ms: stamp.time_ms,
             session,
+            local: false,
             identities,
             switches,
             changes: Vec::new(),
@@ -400,8 +406,16 @@ impl Naive {
         Ok(())
     }
 
+    pub fn local_generation(&self) -> u64 {
+        self.restored
+    }
+
     fn gate(&self, request: &Request<'_>) -> Verdict<i64> {
         match self.sessions.get(&request.session) {
+            _ if request.local && request.generation == self.local_generation() => {
+                Ok(request.session)
+            }
+            _ if request.local => Err(ErrorCode::SessionMoved),
             None => Err(ErrorCode::SessionExpired),
             Some((_, generation)) if *generation > request.generation => {
                 Err(ErrorCode::SessionMoved)
@@ -415,6 +429,7 @@ impl Naive {
             zxid: self.mint(stamp),
             time_ms: stamp.time_ms,
             session: Ok(0),
+            local: false,
             identities: &[],
             switches: Switches::default(),
             changes: Vec::new(),
@@ -428,6 +443,7 @@ impl Naive {
             zxid: self.mint(stamp),
             time_ms: stamp.time_ms,
             session,
+            local: request.local,
             identities: &request.identities,
             switches: request.switches,
             changes: Vec::new(),
@@ -437,6 +453,9 @@ impl Naive {
         if op == Op::CloseSession {
             return match session {
                 Err(code) => finish(context, code, SessionEffect::None),
+                Ok(_) if request.local => {
+                    finish(context, ErrorCode::SessionExpired, SessionEffect::None)
+                }
                 Ok(session) => {
                     self.close(&mut context, session);
                     finish(context, ErrorCode::Ok, SessionEffect::Closed { session })
@@ -589,6 +608,9 @@ impl Naive {
 
     fn create(&mut self, context: &mut Context<'_>, new: &New<'_>) -> Verdict<(String, Stat)> {
         let session = context.session?;
+        if context.local && matches!((new.kind)(1, 0), Kind::Ephemeral(_)) {
+            return Err(ErrorCode::EphemeralOnLocalSession);
+        }
         let mut path = new.path.ok_or(ErrorCode::MarshallingError)?.to_string();
         if !path.contains('/') || path.contains('\0') {
             return Err(ErrorCode::BadArguments);
