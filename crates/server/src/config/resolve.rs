@@ -2,6 +2,7 @@
 
 mod refusals;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use quenda_frontend::EnsembleNames;
@@ -410,6 +411,28 @@ impl Reader<'_> {
         )));
         number(default)
             .ok_or_else(|| ConfigError::invalid(format!("{name}: {text} is not a number")))
+    }
+
+    /// The same for a key whose default depends on others.
+    pub(super) fn loose_or(
+        &mut self,
+        name: &str,
+        bounds: RangeInclusive<i64>,
+        default: u64,
+    ) -> u64 {
+        let Some(text) = self.settings.get(name) else {
+            return default;
+        };
+        let value = decode(text).filter(|value| bounds.contains(value));
+        value
+            .and_then(|value| u64::try_from(value).ok())
+            .unwrap_or_else(|| {
+                let (least, greatest) = bounds.into_inner();
+                self.remarks.push(Remark::warn(format!(
+                    "{name}: {text} is not a number from {least} to {greatest}; using {default}"
+                )));
+                default
+            })
     }
 
     pub(super) fn is_true(&self, name: &str) -> bool {

@@ -94,13 +94,9 @@ pub(super) fn resolve(
 }
 
 fn gathering(reader: &mut Reader<'_>) -> Result<Gathering, ConfigError> {
-    const IDLE: &str = "maxWriteQueuePollTime";
     const TXNS: &str = "maxBatchSize";
     let delay: u64 = reader.loose("flushDelay", 0, FLUSH_DELAY_MAX_MS)?;
-    let idle = match reader.settings.get(IDLE) {
-        Some(_) => reader.loose(IDLE, 0, i64::from(i32::MAX))?,
-        None => delay / 3,
-    };
+    let idle = reader.loose_or("maxWriteQueuePollTime", 0..=i64::from(i32::MAX), delay / 3);
     // A bound that nobody asked for would only cost syncs; what waits is bounded by bytes.
     let is_bounded = delay > 0 || reader.settings.get(TXNS).is_some();
     let txns: usize = reader.loose(TXNS, 0, i64::from(i32::MAX))?;

@@ -423,6 +423,28 @@ fn a_number_java_would_ignore_leaves_the_default() {
 }
 
 #[test]
+fn syncs_gather_as_they_are_told_to() {
+    let gathering = |text: &str| Case::with(text).config().storage.gathering;
+    let (ms, delay) = (Duration::from_millis, "flushDelay=30\n");
+    let expected = Gathering {
+        delay: ms(30),
+        idle: ms(10),
+        txns_max: Some(1000),
+    };
+    assert_eq!(gathering(delay), expected);
+    let idle = gathering(&format!("{delay}maxWriteQueuePollTime=30")).idle;
+    assert_eq!(idle, ms(30));
+    let wrong = Case::with("flushDelay=30\nmaxWriteQueuePollTime=soon");
+    assert_eq!(wrong.config().storage.gathering, expected);
+    assert_eq!(wrong.remarks().len(), 1);
+    let unbounded = gathering(&format!("{delay}maxBatchSize=0"));
+    assert_eq!(unbounded.txns_max, None);
+    assert_eq!(gathering("maxBatchSize=7").txns_max, Some(7));
+    // Beyond what the log stands for.
+    assert_eq!(gathering("flushDelay=251"), Gathering::default());
+}
+
+#[test]
 fn a_missing_directory_stops_the_start_if_none_is_to_be_made() {
     let case = Case::with("dataLogDir=DIR/log\ndatadir.autocreate=false\n");
     let refusal = case.refusal();
