@@ -10,7 +10,7 @@ const TURNS_MIN: usize = 8;
 
 /// Connections that are held back, in the order in which they came.
 ///
-/// A turn is a number of requests that its connection may take at once. It is given when there is room for all of it, and
+/// A turn is a number of requests that its connection may take at once. It is given when there is room for half of it, and
 /// who needs more comes again behind the others. Thus requests are taken in batches, and everybody waits for as many of them.
 #[derive(Debug)]
 pub struct Turns<C> {
@@ -40,8 +40,9 @@ impl<C> Turns<C> {
     /// given and not used yet included. `bound` is for all of them, or one for each that is held back if these are more.
     pub fn next(&mut self, queued: usize, bound: usize) -> Option<(C, usize)> {
         let bound = bound.max(self.waiting.len());
-        let turn = (bound / TURNS_MIN).clamp(1, TURN_MAX);
-        if queued.saturating_add(turn) > bound {
+        let whole = (bound / TURNS_MIN).clamp(1, TURN_MAX);
+        let turn = bound.saturating_sub(queued).min(whole);
+        if turn < whole.div_ceil(2) {
             return None;
         }
         Some((self.waiting.pop_front()?, turn))
@@ -95,14 +96,15 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_given_whole_or_not_at_all() {
+    fn a_turn_is_not_given_in_small_pieces() {
         let mut turns = Turns::default();
-        turns.wait('a');
-        turns.wait('b');
-        assert_eq!(turns.next(900, 1000), None);
-        assert_eq!(turns.next(875, 1000), Some(('a', 125)));
+        "abc".chars().for_each(|name| turns.wait(name));
+        assert_eq!(turns.next(938, 1000), None);
+        assert_eq!(turns.next(937, 1000), Some(('a', 63)));
+        assert_eq!(turns.next(800, 1000), Some(('b', 125)));
         assert_eq!(turns.next(1000, 1000), None);
-        assert_eq!(turns.next(0, usize::MAX), Some(('b', TURN_MAX)));
+        assert_eq!(turns.next(1100, 1000), None);
+        assert_eq!(turns.next(0, usize::MAX), Some(('c', TURN_MAX)));
         assert_eq!(turns.next(0, 1000), None);
         assert!(turns.is_empty());
     }

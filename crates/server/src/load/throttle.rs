@@ -300,36 +300,36 @@ mod tests {
 
     #[test]
     fn who_is_held_back_goes_on_in_turn() {
-        let throttle = throttle(16);
+        let throttle = throttle(32);
         let (first, second, third) = (handle(1), handle(2), handle(3));
-        assert_eq!(look(&throttle, &first, 16), 16);
+        assert_eq!(look(&throttle, &first, 32), 32);
         assert_eq!(look(&throttle, &second, 9), 0);
         answer(&throttle, &first, 1);
         // There is room for one, but not for a turn; and whoever comes now comes behind.
         assert_eq!(look(&throttle, &second, 9), 0);
         assert_eq!(look(&throttle, &third, 9), 0);
-        answer(&throttle, &first, 3);
-        assert_eq!(look(&throttle, &third, 9), 2);
-        assert_eq!(look(&throttle, &second, 9), 2);
-        assert_eq!(throttle.claimed(), 16);
-        assert_eq!(look(&throttle, &second, 7), 0);
+        answer(&throttle, &first, 6);
+        assert_eq!(look(&throttle, &third, 9), 3);
+        assert_eq!(look(&throttle, &second, 9), 4);
+        assert_eq!(throttle.claimed(), 32);
+        assert_eq!(look(&throttle, &second, 5), 0);
     }
 
     #[test]
     fn a_turn_that_is_not_used_is_for_the_next_one() {
-        let throttle = throttle(16);
+        let throttle = throttle(32);
         let (busy, gone, idle, last) = (handle(1), handle(2), handle(3), handle(4));
-        assert_eq!(look(&throttle, &busy, 16), 16);
+        assert_eq!(look(&throttle, &busy, 32), 32);
         for waiting in [&gone, &idle, &last] {
-            assert_eq!(look(&throttle, waiting, 2), 0);
+            assert_eq!(look(&throttle, waiting, 4), 0);
         }
-        answer(&throttle, &busy, 2);
+        answer(&throttle, &busy, 4);
         throttle.forget(&gone);
-        assert_eq!((throttle.claimed(), look(&throttle, &idle, 0)), (16, 0));
-        assert_eq!(look(&throttle, &last, 2), 2);
+        assert_eq!((throttle.claimed(), look(&throttle, &idle, 0)), (32, 0));
+        assert_eq!(look(&throttle, &last, 4), 4);
         // Who has gone gets no turn any more.
-        assert_eq!(look(&throttle, &gone, 2), 0);
-        answer(&throttle, &busy, 14);
-        assert_eq!(throttle.claimed(), 2);
+        assert_eq!(look(&throttle, &gone, 4), 0);
+        answer(&throttle, &busy, 28);
+        assert_eq!(throttle.claimed(), 4);
     }
 }
