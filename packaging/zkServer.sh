@@ -253,11 +253,23 @@ make_log_directory() {
 
 # Whether a process runs, and is a server: after a restart of the machine its id may be another's.
 runs() {
-    local name
+    local name words
     [[ "$1" =~ ^[1-9][0-9]*$ ]] && kill -0 "$1" 2>/dev/null || return 1
     name="$(cat "/proc/$1/comm" 2>/dev/null)" || return 0
     # As long as it becomes what it is to be.
     case "$name" in "$(basename "$program" | cut -c1-15)" | nohup | setpriv) ;; *) return 1 ;; esac
+    # A shell or a backup is no server. One on its way out has no words any more.
+    words="$(tr '\0' '\n' 2>/dev/null <"/proc/$1/cmdline")"
+    [ -z "$words" ] || grep -qx serve <<<"$words"
+}
+
+# One start at a time: the PID file of the one that lives must not be the other's to write or to take away.
+lock_start() {
+    [ -n "$data" ] || return 0
+    mkdir -p "$data" && exec 9<"$data" || return 0
+    flock --nonblock 9 && return
+    echo "another start is under way."
+    exit 1
 }
 
 start() {
@@ -265,14 +277,15 @@ start() {
     prepare "$@"
     demand_data
     echo -n "Starting zookeeper ... "
+    lock_start
     if [ -f "$pid_file" ] && pid="$(cat "$pid_file")" && runs "$pid"; then
         echo "already running as process $pid."
         exit 1
     fi
-    [ -z "$data" ] || mkdir -p "$data" "$(dirname "$pid_file")"
+    [ -z "$data" ] || mkdir -p "$(dirname "$pid_file")"
     make_log_directory || out=/dev/null
     become_owner
-    nohup "${command[@]}" >"$out" 2>&1 </dev/null &
+    nohup "${command[@]}" >"$out" 2>&1 </dev/null 9<&- &
     pid=$!
     if ! echo -n "$pid" >"$pid_file"; then
         kill "$pid"

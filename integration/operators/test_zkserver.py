@@ -4,6 +4,7 @@ genuine one.
     integration/operators/run -k zkserver
 """
 
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -187,6 +188,31 @@ def test_the_id_of_another_process_is_no_server(place):
             assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
         assert other.poll() is None
         other.kill()
+
+
+def test_of_two_starts_at_once_one_is_told_so(place):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda _: place.say("start")[1:], range(2)))
+    assert (0, "Starting zookeeper ... STARTED") in done, done
+    done.remove((0, "Starting zookeeper ... STARTED"))
+    # The second one may come when the first has written its PID file.
+    said = ("another start is under way.", "already running as process PID.")
+    assert done in [[(1, f"Starting zookeeper ... {text}")] for text in said]
+    eventually(place.serves, what="a server that serves")
+    assert pathlib.Path(f"/proc/{place.pid}/comm").read_text().strip() == "quenda"
+    assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
+    assert not place.serves()
+
+
+def test_another_command_of_the_program_is_no_server(place):
+    place.pid_file.parent.mkdir()
+    words = [quenda_binary(), "shell", "-server", "127.0.0.1:1"]
+    silent = {name: subprocess.DEVNULL for name in ("stdout", "stderr")}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, **silent) as shell:
+        place.pid_file.write_text(str(shell.pid))
+        assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
+        assert shell.poll() is None
+        shell.kill()
 
 
 def test_without_a_place_for_logs_they_lie_beside_the_data(tmp_path):
