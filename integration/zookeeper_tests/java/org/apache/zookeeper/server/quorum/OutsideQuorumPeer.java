@@ -97,6 +97,8 @@ public final class OutsideQuorumPeer extends QuorumPeer {
         cfg.put("maxSessionTimeout", Integer.toString(getMaxSessionTimeout()));
         cfg.put("standaloneEnabled", Boolean.toString(QuorumPeerConfig.isStandaloneEnabled()));
         cfg.put("reconfigEnabled", Boolean.toString(QuorumPeerConfig.isReconfigEnabled()));
+        cfg.put("localSessionsEnabled", Boolean.toString(areLocalSessionsEnabled()));
+        cfg.put("localSessionsUpgradingEnabled", Boolean.toString(isLocalSessionsUpgradingEnabled()));
         cfg.put("quorumListenOnAllIPs", Boolean.toString(getQuorumListenOnAllIPs()));
         return cfg;
     }
