@@ -7,14 +7,17 @@ What a test says without looking at the target is what a genuine ensemble does a
 """
 
 import contextlib
+import json
 import os
 import random
 import re
 import time
+import urllib.request
 
 import pytest
 
 from integration.lib.ensemble import Ensemble
+from integration.lib.process import free_port
 from integration.lib.target import IS_QUENDA, build_server
 from integration.lib.zkwire import (
     ERR,
@@ -284,6 +287,19 @@ def test_dump_shows_them_apart(ensemble):
         assert re.match(r"Global Session Sets \(\d+\)/\(0\):" if leads else r"Global Sessions\(0\):", rest), text
         assert f"sid={client.session:#x}" in four_letter(member.port, "cons")
         close(client)
+
+
+def test_http_shows_them_with_the_others(tmp_path_factory):
+    ports = {number: free_port() for number in (1, 2, 3)}
+    own = {number: {"admin.enableServer": "true", "admin.serverPort": str(port)} for number, port in ports.items()}
+    with Ensemble(tmp_path_factory.mktemp("http"), cfg=CFG, member_cfg=own) as running:
+        for member in running:
+            client = member.connect()
+            with urllib.request.urlopen(f"http://127.0.0.1:{ports[member.number]}/commands/dump", timeout=20) as answer:
+                expiries = json.load(answer)["expiry_time_to_session_ids"]
+            shown = [session for sessions in expiries.values() for session in sessions]
+            # A genuine follower shows none at all.
+            assert client.session in shown or not (IS_QUENDA or member is running.leader())
 
 
 def test_it_may_change_the_members(ensemble):

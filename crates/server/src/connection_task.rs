@@ -363,7 +363,6 @@ impl<S: Transport> ConnectionTask<S> {
         let turn;
         let is_held_back;
         let era;
-        let displaced;
         let mut session = None;
         let shared = Arc::clone(&self.shared);
         let handle = Arc::clone(&self.handle);
@@ -387,18 +386,12 @@ impl<S: Transport> ConnectionTask<S> {
             }
             in_flight = connection.queued() > 0;
             is_held_back = connection.awaits_turn();
-            displaced = self.proposals.displaced.take();
-            if shared.local_sessions.is_some() && displaced.is_none() {
-                // Under the lock: whoever goes on with a local session closes this connection first, and finds
-                // that what it had to say is said.
-                self.submit(era);
+            if shared.local_sessions.is_some() {
+                self.settle_local(era);
             }
             received
         };
         shared.throttle.end_turn(&handle, turn, is_held_back);
-        if let Some(before) = displaced.and_then(|before| shared.registry.get(before)) {
-            before.close(CloseReason::SessionMoved);
-        }
         if let Some(observed) = self.observed.take() {
             shared.throttle.count(&observed);
             let client = handle.peer;
@@ -428,6 +421,17 @@ impl<S: Transport> ConnectionTask<S> {
             Received::Close(reason) => return Some(reason),
         };
         None
+    }
+
+    /// With this connection locked: closes the one that its local session had before, then hands over what this one asks
+    /// for. So whoever closes a connection finds that all it had to say is said, and by those before it. A connection
+    /// waits here only for one whose handshake was earlier: nobody waits in a circle.
+    fn settle_local(&mut self, era: u64) {
+        let before = self.proposals.displaced.take();
+        if let Some(before) = before.and_then(|before| self.shared.registry.get(before)) {
+            before.close(CloseReason::SessionMoved);
+        }
+        self.submit(era);
     }
 
     /// Hands what the connection asks for to the core thread.

@@ -91,14 +91,16 @@ fn session_of(connection: &ConnectionView) -> Fields {
 /// `dump`: sessions by the time of their expiry, by the server's own clock and in steps of a tick; then ephemeral znodes.
 pub(super) fn dump(admin: &Admin, source: &NodeSource<'_>) -> Fields {
     let mut expiries: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
-    // Known to the member that ends sessions.
+    // Known to the member that ends sessions: each knows its local ones.
+    let mut known = source.local_session_expiries().unwrap_or_default();
     if matches!(source.mode(), Mode::Standalone | Mode::Leader) {
-        let offset = wall_ms() - admin.shared.clock.now_ms() as i64;
-        let tick = i64::from(admin.shared.config.tick_time_ms);
-        for expiry in source.session_expiries() {
-            let at = ((expiry.at_ms - offset).div_euclid(tick) + 1) * tick;
-            expiries.entry(at).or_default().push(expiry.id);
-        }
+        known.extend(source.session_expiries());
+    }
+    let offset = wall_ms() - admin.shared.clock.now_ms() as i64;
+    let tick = i64::from(admin.shared.config.tick_time_ms);
+    for expiry in known {
+        let at = ((expiry.at_ms - offset).div_euclid(tick) + 1) * tick;
+        expiries.entry(at).or_default().push(expiry.id);
     }
     let expiries = expiries.into_iter().map(|(at, mut ids)| {
         ids.sort_unstable();
