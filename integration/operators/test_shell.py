@@ -135,7 +135,7 @@ def test_help_names_every_command_and_unknown_ones_point_at_it(shell):
         assert (re.search(rf"^  {name} ", done.stdout, re.MULTILINE) is not None) == (name != "zookeeper")
     done = shell("-q", "nonsense")
     assert done.returncode == 127
-    assert done.stderr == "Command not found nonsense\nType help for the list of commands\n"
+    assert done.stderr == "Command not found: nonsense\nType help for the list of commands\n"
     done = shell("-server")
     assert done.returncode == 2 and "a value is required for '--server" in done.stderr
     assert "no command nonsense" in shell("-q", "help", "nonsense").stderr

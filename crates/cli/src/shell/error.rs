@@ -123,7 +123,7 @@ impl std::fmt::Display for CommandError {
                 f.write_str(&request_text(error, path.as_deref()))
             }
             CommandError::NotFound(name) => {
-                write!(f, "Command not found {name}")
+                write!(f, "Command not found: {name}")
             }
             CommandError::Interrupted => f.write_str("Interrupted"),
             CommandError::Output(error) => write!(f, "cannot write the output: {error}"),

@@ -279,8 +279,9 @@ impl Shell {
         match error {
             CommandError::Output(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => {}
             // Said twice, as there.
-            error @ CommandError::NotFound(_) if self.manner.zkcli => {
-                self.out.complain(&format!("Command not found: {error}"));
+            CommandError::NotFound(name) if self.manner.zkcli => {
+                let text = format!("Command not found: Command not found {name}");
+                self.out.complain(&text);
             }
             error => self.out.complain(&error.to_string()),
         }
