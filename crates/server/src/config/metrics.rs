@@ -122,6 +122,7 @@ fn tls_settings(reader: &mut Reader<'_>) -> Result<TlsSettings, ConfigError> {
     };
     let key_store = tls::store(reader, TLS, "keyStore")?
         .ok_or_else(|| missing("keyStore", "the server's certificate and key"))?;
+    tls::warn_if_open(reader, &key_store);
     let trust_store = tls::store(reader, TLS, "trustStore")?;
     let client_auth = match trust_store.is_some() {
         _ if reader.is_true("metricsProvider.ssl.need.client.auth") => ClientAuth::Need,

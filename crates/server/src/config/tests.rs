@@ -848,7 +848,7 @@ fn all_refusals(text: &str) -> Vec<String> {
 fn a_check_tells_of_all_that_is_wrong() {
     let text = "dataDir=DIR\nclientPort=x\nmaxClientCnxns=abc\nenforce.auth.enabled=true\n\
                 enforce.auth.schemes=sasl\nserver.1=a:1:2\nserver.2=b:1:2\nreconfigEnabled=maybe\n\
-                snapshot.compression.method=zip\nautopurge.purgeInterval=often\n";
+                snapshot.compression.method=zip\nautopurge.purgeInterval=often\nsslQuorum=true\n";
     let told = all_refusals(text);
     for part in [
         "clientPort: x is not a port",
@@ -859,6 +859,7 @@ fn a_check_tells_of_all_that_is_wrong() {
         "myid file is missing",
         "Invalid option maybe for reconfigEnabled",
         "autopurge.purgeInterval: often is not a number",
+        "sslQuorum is set but ssl.quorum.keyStore.location is not set",
     ] {
         let count = told.iter().filter(|line| line.contains(part)).count();
         assert_eq!(count, 1, "{part}: {told:#?}");
