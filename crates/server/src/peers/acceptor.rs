@@ -238,3 +238,27 @@ async fn turn_away(
         debug!(%address, %error, "the peer was gone before it had its answer");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_opens_many_gives_way() {
+        let strangers = Strangers::default();
+        let (flood, member) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let first = strangers.enter(member);
+        let many: Vec<_> = (1..PEER_HANDSHAKES_MAX)
+            .map(|_| strangers.enter(flood))
+            .collect();
+        let second = strangers.enter(member);
+        strangers.enter(flood);
+        let ended = many.iter().filter(|token| token.is_cancelled()).count();
+        assert_eq!(ended, 2);
+        assert!(
+            many[0].is_cancelled() && many[1].is_cancelled(),
+            "the oldest"
+        );
+        assert!(!first.is_cancelled() && !second.is_cancelled());
+    }
+}

@@ -80,4 +80,36 @@ mod tests {
             assert_eq!(found, expected, "{:?}", subject(&certificate));
         }
     }
+
+    #[test]
+    fn one_of_the_hosts_or_the_address_is_enough() {
+        let elsewhere = IpAddr::from([192, 0, 2, 1]);
+        let is_of = |pem: &[u8], hosts: &[&str], address| {
+            let certificate = CertificateDer::from_pem_slice(pem).expect("a certificate");
+            let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+            is_of_host(&certificate, &hosts, address)
+        };
+        // It names localhost and 127.0.0.1.
+        let server = include_bytes!("golden/keystore.pem");
+        assert!(is_of(server, &["zoo1", "LOCALHOST"], elsewhere));
+        assert!(is_of(server, &["127.0.0.1"], elsewhere));
+        assert!(is_of(server, &["zoo1"], [127, 0, 0, 1].into()));
+        assert!(!is_of(
+            server,
+            &["zoo1", "localhost.example", ""],
+            elsewhere
+        ));
+        assert!(!is_of(server, &[], elsewhere));
+        // Only the common name, `self`; another has a name, and its common name does not count.
+        assert!(is_of(
+            include_bytes!("golden/client-self.pem"),
+            &["Self"],
+            elsewhere
+        ));
+        assert!(!is_of(
+            include_bytes!("golden/client.pem"),
+            &["client"],
+            elsewhere
+        ));
+    }
 }
