@@ -130,4 +130,18 @@ mod tests {
         }
         assert!(all.is_empty());
     }
+
+    #[tokio::test]
+    async fn nothing_stays_behind_in_a_stream_that_gathers() {
+        // As one that encrypts does while its socket takes nothing.
+        let (near, mut far) = tokio::io::duplex(1 << 10);
+        let mut writer = Writer::new(tokio::io::BufWriter::with_capacity(1 << 20, near));
+        writer.frame(Kind::Data, Bytes::from_static(b"word"));
+        writer.flush().await.expect("flush");
+        let mut there = [0; frame::HEADER + 4];
+        let read = far.read_exact(&mut there);
+        let read = tokio::time::timeout(std::time::Duration::from_secs(20), read).await;
+        read.expect("it comes at once").expect("read");
+        assert!(there.ends_with(b"word"));
+    }
 }
