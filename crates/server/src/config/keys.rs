@@ -108,7 +108,14 @@ impl Key {
 
     /// Whether `value` asks for nothing else than an absent key does.
     pub fn is_default(&self, value: &str) -> bool {
-        self.default.eq_ignore_ascii_case(value)
+        self.default.eq_ignore_ascii_case(value) || self.is_off(value)
+    }
+
+    /// Whether this is a switch that would be refused, with a word that ZooKeeper takes for off: any but `true`.
+    fn is_off(&self, value: &str) -> bool {
+        let is_switch = self.place == Place::Property && self.default == "false";
+        let would_be_refused = self.policy == Policy::Refused;
+        would_be_refused && is_switch && !value.eq_ignore_ascii_case("true")
     }
 }
 

@@ -929,6 +929,7 @@ fn what_is_there_only_in_part_is_taken_where_it_is() {
             .with_zxid
     );
     Case::with("emulate353TTLNodes=false").config();
+    Case::with("emulate353TTLNodes=no\nssl.crl=\n").config();
     let refusal = Case::with("emulate353TTLNodes=true").refusal();
     assert!(
         refusal.contains("make them anew with a later ZooKeeper"),
