@@ -118,6 +118,8 @@ fn reserved_before(path: &Path) -> io::Result<u64> {
     };
     let number = text.trim().strip_prefix("0x");
     let number = number.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    // The high byte of an id is its member's.
+    let number = number.filter(|number| number >> 56 == 0);
     number.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it holds no number"))
 }
 
@@ -136,16 +138,18 @@ mod tests {
         let first = run(1_000_000);
         let second = run(10);
         let third = run(20);
-        assert!(first + (1 << 40) <= second && second < third);
+        assert!(first + (1 << 34) <= second && second < third);
     }
 
     #[test]
     fn a_file_with_something_else_is_not_taken_for_none() {
         let folder = tempfile::tempdir().expect("a folder");
-        fs::write(folder.path().join(FILE), "rubbish").expect("a file");
-        let ids = SessionIds::new(2, 10).expect("a member");
-        let error = reserve_ids(folder.path(), &ids).expect_err("rubbish");
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        assert_eq!(ids.next_reserved(None), None);
+        for text in ["rubbish", "", "0x", "0x100000000000000"] {
+            fs::write(folder.path().join(FILE), text).expect("a file");
+            let ids = SessionIds::new(2, 10).expect("a member");
+            let error = reserve_ids(folder.path(), &ids).expect_err(text);
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            assert_eq!(ids.next_reserved(None), None);
+        }
     }
 }
