@@ -254,7 +254,9 @@ make_log_directory() {
 # Whether a process runs, and is a server: after a restart of the machine its id may be another's.
 runs() {
     local name words
-    [[ "$1" =~ ^[1-9][0-9]*$ ]] && kill -0 "$1" 2>/dev/null || return 1
+    [[ "$1" =~ ^[1-9][0-9]*$ ]] || return 1
+    # Another user's process gets no signals, and is there.
+    kill -0 "$1" 2>/dev/null || [ -d "/proc/$1" ] || return 1
     name="$(cat "/proc/$1/comm" 2>/dev/null)" || return 0
     # As long as it becomes what it is to be.
     case "$name" in "$(basename "$program" | cut -c1-15)" | nohup | setpriv) ;; *) return 1 ;; esac
@@ -325,7 +327,10 @@ stop() {
     fi
     pid="$(cat "$pid_file")"
     if runs "$pid"; then
-        kill "$pid"
+        if ! kill "$pid" 2>/dev/null && runs "$pid"; then
+            echo "NOT STOPPED: process $pid is another user's."
+            return 1
+        fi
         while runs "$pid" && [ "$left" -gt 0 ]; do
             left=$((left - 1))
             sleep 0.1

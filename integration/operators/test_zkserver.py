@@ -273,6 +273,24 @@ def test_what_root_starts_belongs_to_the_owner_of_the_data(place):
     assert place.run("stop").returncode == 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_who_may_not_stop_the_server_is_told_so(place):
+    assert place.say("start")[1:] == (0, "Starting zookeeper ... STARTED")
+    eventually(place.serves, what="a server that serves")
+    script = shutil.copy(SCRIPT, place.folder)
+    for folder in [place.folder, *place.folder.parents][:4]:
+        folder.chmod(folder.stat().st_mode | 0o055)
+    # Who may write there could take its file away.
+    place.pid_file.parent.chmod(0o777)
+    words = ["bash", script, "--config", place.folder, "stop"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=place.folder,
+                          user=65534, group=65534, extra_groups=[])
+    said = f"Stopping zookeeper ... NOT STOPPED: process {place.pid} is another user's."
+    assert told(done) == (1, [said]), done.stderr
+    assert place.serves()
+    assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
+
+
 def test_what_is_no_word_says_what_is(place):
     done = place.run("begin")
     assert done.returncode == 1 and "{start|start-foreground|stop|version|restart|status|print-cmd}" in done.stderr
