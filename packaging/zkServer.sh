@@ -269,7 +269,9 @@ runs() {
 lock_start() {
     [ -n "$data" ] || return 0
     mkdir -p "$data" && exec 9<"$data" || return 0
-    flock --nonblock 9 && return
+    # Where a file system has no such locks it goes without.
+    flock --nonblock --conflict-exit-code 99 9 2>/dev/null
+    [ $? -eq 99 ] || return 0
     echo "another start is under way."
     exit 1
 }
