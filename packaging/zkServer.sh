@@ -66,10 +66,11 @@ configuration_file() {
     echo "$file"
 }
 
-# value KEY FILE: the last value of a key, without blanks around it.
+# value KEY FILE: the last value of a key, without blanks around it. A line that ends in a backslash goes on in the next.
 value() {
     local key="${1//./\\.}"
-    sed -n "s/^[[:blank:]]*${key}[[:blank:]]*[=:[:blank:]][[:blank:]]*//p" "$2" 2>/dev/null |
+    sed -e '/^[[:blank:]]*[#!]/d' -e ':join' -e '/\\$/{N;s/\\\n[[:blank:]]*//;b join' -e '}' "$2" 2>/dev/null |
+        sed -n "s/^[[:blank:]]*${key}[[:blank:]]*[=:[:blank:]][[:blank:]]*//p" |
         tail -n 1 | sed 's/[[:space:]]*$//'
 }
 
@@ -257,6 +258,8 @@ runs() {
     [[ "$1" =~ ^[1-9][0-9]*$ ]] || return 1
     # Another user's process gets no signals, and is there.
     kill -0 "$1" 2>/dev/null || [ -d "/proc/$1" ] || return 1
+    # What has ended, and whose parent does not look, stays in the list for ever.
+    ! grep -q '^State:[[:space:]]*[ZX]' "/proc/$1/status" 2>/dev/null || return 1
     name="$(cat "/proc/$1/comm" 2>/dev/null)" || return 0
     # As long as it becomes what it is to be.
     case "$name" in "$(basename "$program" | cut -c1-15)" | nohup | setpriv) ;; *) return 1 ;; esac
@@ -274,6 +277,15 @@ lock_start() {
     [ $? -eq 99 ] || return 0
     echo "another start is under way."
     exit 1
+}
+
+# Why the server did not start. Where there was no place for its words, what is wrong with its file.
+why() {
+    if [ "$out" = /dev/null ]; then
+        "$program" check-config "$file" 2>&1 | tail -n 3
+    else
+        tail -n 3 "$out" && echo "All it said is in $out"
+    fi
 }
 
 start() {
@@ -300,7 +312,7 @@ start() {
     if ! kill -0 "$pid" 2>/dev/null; then
         rm -f "$pid_file"
         echo "FAILED TO START"
-        { tail -n 3 "$out" && echo "All it said is in $out"; } >&2
+        why >&2
         exit 1
     fi
     echo STARTED

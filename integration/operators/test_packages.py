@@ -54,7 +54,8 @@ def test_the_package_says_what_it_is_and_holds_what_it_should(package, contents)
                    "usr/share/man/man1/quenda-serve.1.gz",
                    "usr/share/bash-completion/completions/quenda", "usr/share/zsh/vendor-completions/_quenda",
                    "usr/share/fish/vendor_completions.d/quenda.fish", "usr/share/doc/quenda/operating.md",
-                   "usr/share/doc/quenda/copyright", "usr/share/doc/quenda/changelog.Debian.gz"):
+                   "usr/share/doc/quenda/monitoring/rules.yml", "usr/share/doc/quenda/copyright",
+                   "usr/share/doc/quenda/changelog.Debian.gz"):
         assert wanted in found, sorted(found)
     assert (contents / "etc/quenda/zoo.cfg").stat().st_mode & 0o777 == 0o640
     # What is packed is the program that was tested.

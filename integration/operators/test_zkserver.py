@@ -139,7 +139,8 @@ def test_restart_waits_for_the_end_and_keeps_what_was_written(place):
     eventually(place.serves, what="a server that serves")
     first = place.pid
     assert place.say("restart")[1:] == (0, "Stopping zookeeper ... STOPPED\nStarting zookeeper ... STARTED")
-    assert place.pid != first and not pathlib.Path(f"/proc/{first}").exists()
+    assert place.pid != first
+    eventually(lambda: not pathlib.Path(f"/proc/{first}").exists(), what="the end of the first server")
     eventually(place.serves, what="a server that serves")
     assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
 
@@ -214,6 +215,33 @@ def test_another_command_of_the_program_is_no_server(place):
         assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
         assert shell.poll() is None
         shell.kill()
+
+
+def test_a_server_that_has_ended_and_that_nobody_waits_for_does_not_run(place):
+    place.pid_file.parent.mkdir()
+    ended = subprocess.Popen([quenda_binary(), "serve", "--config", place.folder / "none"], stderr=subprocess.DEVNULL)
+    status = pathlib.Path(f"/proc/{ended.pid}/status")
+    eventually(lambda: "State:\tZ" in status.read_text(), what="an end that is not waited for")
+    place.pid_file.write_text(str(ended.pid))
+    assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
+    place.pid_file.write_text(str(ended.pid))
+    assert place.say("start")[1:] == (0, "Starting zookeeper ... STARTED")
+    assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
+    ended.wait()
+
+
+def test_a_value_may_go_on_in_the_next_line(place):
+    place.write(f"dataDir={place.folder}/\\\n    split\n# no comment does \\\n")
+    assert place.say("start")[1:] == (0, "Starting zookeeper ... STARTED")
+    assert (place.folder / "split" / "zookeeper_server.pid").exists()
+    assert place.say("stop")[1:] == (0, "Stopping zookeeper ... STOPPED")
+
+
+def test_a_start_without_a_file_says_why(place):
+    del place.environment["ZOO_LOG_DIR"]
+    done = place.run("start", place.folder / "none.cfg")
+    assert (done.returncode, done.stdout) == (1, "Starting zookeeper ... FAILED TO START\n")
+    assert f"{place.folder}/none.cfg: No such file or directory" in done.stderr
 
 
 def test_without_a_place_for_logs_they_lie_beside_the_data(tmp_path):
