@@ -2,6 +2,7 @@
 
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,13 @@ def joins(zk, member):
         return False
 
 
+def configured(member):
+    """The ids in the member's own configuration files."""
+    text = member.server.cfg_path.read_text()
+    (pointer,) = re.findall(r"^dynamicConfigFile=(.*)$", text, re.M)
+    return [int(number) for number in re.findall(r"^server\.(\d+)=", pathlib.Path(pointer).read_text(), re.M)]
+
+
 def recover(member, *args, answer=""):
     return quenda("recover", "--config", member.server.cfg_path, *args, answer=answer)
 
@@ -71,14 +79,31 @@ def test_one_member_goes_on_and_grows_again(ensemble):
     again = recover(left)
     assert again.code == 0 and "nothing to recover" in again.out, again
 
+    assert "reconfigEnabled=true and standaloneEnabled=false" in done.out, done
+
+    others = [member for member in ensemble if member is not left]
     left.start()
     report = until(left.address, code=0)
     assert [row["id"] for row in report["members"]] == [left.number]
+    eventually(lambda: configured(left) == [left.number])
+    left.kill9()
+    left.start()
+    zk = client(left)
+    try:
+        assert not joins(zk, others[0]), "it runs alone: its configuration has its own line only"
+    finally:
+        zk.stop()
+        zk.close()
+    eventually(lambda: "Set standaloneEnabled=false in its configuration" in left.log_tail(20_000))
+
+    left.kill9()
+    with left.server.cfg_path.open("a") as cfg:
+        cfg.write("standaloneEnabled=false\n")
+    left.start()
     zk = client(left)
     try:
         assert zk.get("/kept")[0] == b"2"
         assert zk.set("/kept", b"3").mzxid >> 32 > (zxid >> 32) + 1000
-        others = [member for member in ensemble if member is not left]
         for member in others:
             member.wipe()
             member.spawn()

@@ -23,7 +23,7 @@ pub struct MemberSessions {
 
 impl MemberSessions {
     /// Ends the sessions that were silent for their timeout; gives their ids. To be called with every tick while
-    /// clients are served.
+    /// the member has a quorum, whomever it serves.
     pub fn expire(&self, registry: &Registry, now_ms: u64) -> Vec<i64> {
         let due = self.table.lock().due(now_ms);
         let mut expired = Vec::new();

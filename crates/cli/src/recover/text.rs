@@ -92,7 +92,8 @@ pub(super) fn done(facts: &Facts, outcome: &Outcome) -> String {
     format!(
         "\nMember {} is alone now, in cluster {:#x}; transactions go on behind {:#x}.\n\
          Next:\n\
-         \x20 1. Start it with its usual configuration, and with reconfigEnabled=true to be able to add members.\n\
+         \x20 1. Set reconfigEnabled=true and standaloneEnabled=false in its configuration, to be able to add members, and start it.\n\
+         \x20    (Without the latter it would run alone from its second start on, and no member could join it.)\n\
          \x20 2. Empty the data directories of the others, start them, and add each with reconfig:\n{}",
         facts.member,
         outcome.cluster,
@@ -164,6 +165,24 @@ mod tests {
         };
         assert!(!consequences(&certain).contains("may turn up"));
         assert_eq!(confirmation(&three()), "recover member 2");
+    }
+
+    #[test]
+    fn it_is_said_what_growing_again_needs() {
+        let outcome = Outcome {
+            cluster: 0xd,
+            zxid: 0x1_0005_0000_0002,
+            config: String::new(),
+        };
+        let told = done(&three(), &outcome);
+        for part in [
+            "reconfigEnabled=true and standaloneEnabled=false",
+            "server.1=h1",
+            "server.3=h3",
+        ] {
+            assert!(told.contains(part), "{part} in {told}");
+        }
+        assert!(!told.contains("server.2="), "{told}");
     }
 
     #[test]

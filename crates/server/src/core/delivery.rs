@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quenda_frontend::{CloseReason, ConnectionId};
 use quenda_node::{Connections, Settled};
+use quenda_proto::ErrorCode;
 use quenda_tree::{Applied, Changes, QuotaExcess, SessionEffect, Tree};
 use tracing::{info, warn};
 
@@ -35,6 +36,17 @@ impl Delivery<'_> {
         if let Some(before) = self.shared.registry.bind(session, connection) {
             before.connection.lock().close(CloseReason::SessionMoved);
             self.mark(before);
+        }
+    }
+
+    /// What the client is told when a member is to join one that runs alone says nothing of the reason.
+    fn explain(&self, settled: &Settled<'_>) {
+        let is_refused = settled.applied.code == ErrorCode::NewConfigNoQuorum;
+        if is_refused && self.shared.config.ensemble.is_empty() {
+            warn!(
+                "no member can join this one: it runs alone (one server.N line, standaloneEnabled=true) and opens no \
+                 quorum port. Set standaloneEnabled=false in its configuration, start it again, and add the member then"
+            );
         }
     }
 
@@ -108,9 +120,13 @@ impl Connections for Delivery<'_> {
     }
 
     fn settled(&mut self, settled: &Settled<'_>, own: bool) {
+        let connection = settled.command.origin().connection;
+        let is_live = own && self.shared.is_of_this_run(connection);
+        if is_live {
+            self.explain(settled);
+        }
         if let Some(audit) = &self.shared.audit {
-            let connection = settled.command.origin().connection;
-            audit.settled(settled, own && self.shared.is_of_this_run(connection));
+            audit.settled(settled, is_live);
         }
     }
 

@@ -80,10 +80,13 @@ impl Core {
             let serving = registry.of_session(session);
             serving.is_some_and(|handle| handle.connection.lock().awaits_log())
         });
-        match self.shared.service() {
-            ServiceMode::ReadOnly => self.expire_read_only(),
-            ServiceMode::Serving if !self.shared.is_log_failing() => self.expire_local(),
-            ServiceMode::Serving | ServiceMode::NotServing => {}
+        match self.shared.served() {
+            Served::Readers => self.expire_read_only(),
+            // Whoever leads and serves nobody may do so for long: clients of before have gone elsewhere.
+            Served::All | Served::NobodyAsLeader if !self.shared.is_log_failing() => {
+                self.expire_local();
+            }
+            Served::All | Served::NobodyAsLeader | Served::Nobody => {}
         }
         if now >= self.due.disk {
             self.due.disk = now + DISK_INTERVAL;

@@ -1,5 +1,6 @@
 //! A leader that leaves clients to the other members.
 
+use quenda_frontend::{ConnectionId, LocalSessions};
 use quenda_tree::ensemble::Server as Line;
 
 use super::*;
@@ -40,6 +41,33 @@ async fn a_leader_that_is_spared_turns_clients_away_and_is_well() {
         intake.write(&piece).await.expect("taken");
     }
     intake.finish().await.expect("restored");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_sessions_of_before_end_while_a_leader_is_spared() {
+    let server = Running::start_as(disk(), 0, |config| {
+        config.leader_serves = false;
+        config.local_sessions = true;
+        config.ensemble = vec![Line::parse("1", "127.0.0.1:1:2").expect("a line")];
+    })
+    .await;
+    assert_eq!(server.shared.served(), Served::NobodyAsLeader);
+    let sessions = server.shared.local_sessions.as_ref().expect("a table");
+    let gone = ConnectionId(u64::MAX);
+    let now_ms = server.shared.clock.now_ms();
+    for session in 1..=3 {
+        sessions.open(session, 200, gone, now_ms);
+    }
+    sessions.left(2, gone, now_ms, false);
+    assert_eq!(sessions.count(), 3);
+    for _ in 0..1_000 {
+        if sessions.count() == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(sessions.count(), 0, "their clients went elsewhere");
     server.stop().await;
 }
 
