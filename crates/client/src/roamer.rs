@@ -121,9 +121,7 @@ impl Roamer {
             SessionState::AuthFailed => ConnectionState::AuthFailed,
             _ => ConnectionState::Closed,
         };
-        *self.record.shared.end.lock() = error.clone();
-        self.record.shared.state.send_replace(last);
-        self.record.tell(state);
+        self.record.finished(last, state, error);
         self.submissions.close();
         self.fail_queue(error);
         while let Some(submission) = self.submissions.recv().await {
@@ -310,6 +308,16 @@ impl Record {
         drop(self.events.send(event));
     }
 
+    /// Takes note of the end, and tells of it once.
+    fn finished(&self, last: ConnectionState, state: SessionState, error: &Error) {
+        if *self.shared.state.borrow() == last {
+            return;
+        }
+        *self.shared.end.lock() = error.clone();
+        self.shared.state.send_replace(last);
+        self.tell(state);
+    }
+
     fn connected(&self, read_only: bool, by_sasl: bool) {
         let (state, word) = match read_only {
             true => (
@@ -396,7 +404,14 @@ impl Observer for Record {
             (_, Err(error)) if error.code().is_some_and(|code| refusals.contains(&code)) => {
                 let why = refusal(waiting, error);
                 self.refused = Some(why.clone());
-                return Err(Error::AuthFailed(why));
+                let error = Error::AuthFailed(why);
+                // Before the waiter hears of it: who asks then for the cause finds it, the connection closed or not.
+                self.finished(
+                    ConnectionState::AuthFailed,
+                    SessionState::AuthFailed,
+                    &error,
+                );
+                return Err(error);
             }
             (Op::RemoveWatches, Ok(_)) => self.forget(&waiting.record),
             (Op::SetWatches2, Err(error)) if waiting.done.is_none() => {

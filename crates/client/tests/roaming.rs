@@ -192,10 +192,16 @@ async fn a_refused_identity_ends_the_session_for_this_client() {
     let (refused, ()) = tokio::join!(client.add_auth("nonsense", b"x"), async {
         request(&mut peer).await;
         refuse(&mut peer, XID_AUTH, ErrorCode::AuthFailed).await;
-        drop(peer);
     });
     assert!(matches!(refused, Err(Error::AuthFailed(_))), "{refused:?}");
+    // Before the server closes the connection.
+    assert_eq!(client.state(), ConnectionState::AuthFailed);
+    let why = client.wait_connected(Duration::ZERO).await;
+    let why = why.expect_err("refused").to_string();
+    assert!(why.contains("nonsense"), "{why}");
     expect_state(&mut events, SessionState::AuthFailed).await;
+    drop(peer);
+    assert!(events.next().await.is_none(), "told once");
     let late = client.exists("/a", false).await.expect_err("refused");
     assert!(late.to_string().contains("nonsense"), "{late}");
 }
