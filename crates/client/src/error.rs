@@ -27,12 +27,14 @@ pub enum Error {
     },
     /// The server closed the connection instead of answering the handshake.
     #[error(
-        "{address} closed the connection during the handshake: it is not serving, has seen less than \
-         this client, has reached its limit of connections, or speaks TLS only"
+        "{address} closed the connection during the handshake: it is not serving, leads and leaves clients to \
+         others, has seen less than this client, {}", last_cause(*.tls)
     )]
     HandshakeClosed {
         /// Address as it was given.
         address: String,
+        /// Whether it was spoken to by TLS.
+        tls: bool,
     },
     /// The connection broke during the handshake.
     #[error("{address}: the connection broke during the handshake: {reason}")]
@@ -138,6 +140,13 @@ fn within(after: Duration) -> String {
     match after.is_zero() {
         true => String::new(),
         false => format!(" within {after:?}"),
+    }
+}
+
+fn last_cause(tls: bool) -> &'static str {
+    match tls {
+        true => "or has reached its limit of connections",
+        false => "has reached its limit of connections, or speaks TLS only",
     }
 }
 

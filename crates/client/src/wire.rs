@@ -125,7 +125,7 @@ impl Wire {
                     address: address.to_owned(),
                 });
             }
-            result.map_err(|error| handshake_error(error, address))?;
+            result.map_err(|error| handshake_error(error, address, options.tls.is_some()))?;
             if wire.take_connect_response(options)? {
                 return Ok(wire);
             }
@@ -304,10 +304,11 @@ fn lost(error: &std::io::Error) -> Error {
     Error::ConnectionLost(tls::reason(error))
 }
 
-fn handshake_error(error: Error, address: &str) -> Error {
+fn handshake_error(error: Error, address: &str, tls: bool) -> Error {
     match error {
         Error::ConnectionLost(reason) if reason == CLOSED => Error::HandshakeClosed {
             address: address.to_owned(),
+            tls,
         },
         Error::ConnectionLost(reason) => Error::HandshakeBroken {
             address: address.to_owned(),

@@ -104,7 +104,14 @@ async fn a_close_and_a_silence_during_the_handshake_are_told_apart() {
         let mut peer = accept(&listener).await;
         peer.frame().await.expect("a handshake");
     });
-    assert!(matches!(closed, Err(Error::HandshakeClosed { .. })));
+    let closed = closed.expect_err("closed");
+    assert!(matches!(closed, Error::HandshakeClosed { .. }));
+    assert!(closed.to_string().ends_with("or speaks TLS only"));
+    let by_tls = Error::HandshakeClosed {
+        address: address.clone(),
+        tls: true,
+    };
+    assert!(!by_tls.to_string().contains("TLS"), "{by_tls}");
     // The listener's queue completes the connection; nobody answers on it.
     let silent = Wire::connect(&address, &options).await;
     assert!(matches!(silent, Err(Error::HandshakeTimeout { .. })));
