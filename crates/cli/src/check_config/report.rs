@@ -106,7 +106,9 @@ impl Report {
                 default(setting)
             );
         }
-        text.push('\n');
+        if place.is_some() {
+            text.push('\n');
+        }
     }
 
     /// For programs.
