@@ -69,6 +69,7 @@ def test_every_command_has_a_man_page_that_renders_without_warnings(contents, tm
     names = {page.name.removesuffix(".1.gz") for page in pages}
     assert {f"quenda-{name}" for name in commands if name != "help"} <= names and "quenda" in names
     assert not [name for name in names if name.endswith(("-man", "-completions"))]
+    version = output(quenda_binary(), "--version").strip()
     for page in pages:
         plain = tmp_path / page.name.removesuffix(".gz")
         plain.write_bytes(gzip.decompress(page.read_bytes()))
@@ -76,6 +77,7 @@ def test_every_command_has_a_man_page_that_renders_without_warnings(contents, tm
                               env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80", "MANROFFSEQ": ""})
         assert not done.stderr, f"{page.name}: {done.stderr}"
         assert "NAME" in done.stdout and "SYNOPSIS" in done.stdout, page.name
+        assert done.stdout.rstrip().splitlines()[-1].startswith(version), page.name
 
 
 def test_completions_complete(contents):

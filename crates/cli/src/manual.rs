@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Command;
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 /// What `quenda man` takes.
 #[derive(Debug, clap::Args)]
@@ -35,8 +36,21 @@ pub fn man(command: Command, args: &ManArgs) -> ExitCode {
 
 fn pages(command: Command, directory: &Path) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
-    // Commands that are hidden have no page; `help` would have one for every other.
-    clap_mangen::generate_to(command.disable_help_subcommand(true), directory)
+    // `help` would have a page for every other command.
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    let version = command.get_version().unwrap_or_default();
+    let source = format!("{} {version}", command.get_name());
+    page(command, &source, directory)
+}
+
+/// The page of a command and those of the ones below it that are not hidden. All are of the program's version.
+fn page(command: Command, source: &str, directory: &Path) -> io::Result<()> {
+    for command in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+        page(command.clone(), source, directory)?;
+    }
+    Man::new(command).source(source).generate_to(directory)?;
+    Ok(())
 }
 
 /// Prints the completions for a shell.
