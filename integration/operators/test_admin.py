@@ -564,6 +564,17 @@ def test_tls_alone_and_certificates(tmp_path, authority):
         auth = {"Authorization": "x509"}
         assert command(server.admin, "snapshot", headers=auth, context=https(authority, "bob")).status == 200
         assert command(server.admin, "snapshot", headers=auth, context=https(authority, "eve")).status == 403
+        (tmp_path / "taken").write_bytes(bytes(8 << 20))
+
+        def said(*words):
+            words = [quenda_binary(), *words, "--server", f"{HOST}:{server.admin}"]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 1, done.stdout + done.stderr
+            return done.stderr
+
+        for words in (["snapshot", "-o", tmp_path / "new"], ["restore", "--yes", tmp_path / "taken"]):
+            assert "TLS" in (text := said(*words)) and "--tls" in text, text
+            assert "--cert, --key" in (text := said(*words, "--ca", authority.certificate)), text
 
 
 def test_both_on_one_port_and_new_certificates(tmp_path, authority):

@@ -230,7 +230,7 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
         }
         Failure::AlertReceived(
             AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
-        ) => format!("{failure}: the server may want a client certificate"),
+        ) => format!("{failure}: the server may want a client certificate (--cert, --key)"),
         Failure::AlertReceived(
             AlertDescription::BadCertificate
             | AlertDescription::DecryptError
@@ -239,7 +239,7 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
             | AlertDescription::CertificateExpired
             | AlertDescription::AccessDenied,
         ) => format!(
-            "{failure}: the server does not take the client certificate, or wants one and was shown none"
+            "{failure}: the server does not take the client certificate, or wants one and was shown none (--cert, --key)"
         ),
         Failure::InvalidMessage(_) => "what answers is no TLS: this port may not speak it".to_owned(),
         _ => failure.to_string(),

@@ -14,6 +14,9 @@ const TEXT_MAX: u64 = 1 << 20;
 /// Lines of a head, at most.
 const HEAD_LINES_MAX: usize = 100;
 
+/// How a record of TLS begins that is a refusal, as a server that wants TLS answers to plain HTTP.
+const TLS_ALERT: u8 = 0x15;
+
 /// Where commands are asked.
 pub(super) struct Endpoint {
     pub(super) address: String,
@@ -74,12 +77,20 @@ impl Endpoint {
 
     /// The answer says more than a connection that was closed while something was sent.
     fn receive(&self, stream: Box<dyn Stream>, sent: io::Result<()>) -> Result<Answer> {
-        let answer = Answer::read(BufReader::with_capacity(256 << 10, stream));
+        let mut body = BufReader::with_capacity(256 << 10, stream);
+        let answer = match self.tls {
+            None => no_tls(&mut body).and_then(|()| Answer::read(body)),
+            Some(_) => Answer::read(body),
+        };
         match (sent, answer) {
             (_, Ok(answer)) => Ok(answer),
-            (Err(error), Err(_)) => {
-                Err(error).with_context(|| format!("{} has closed the connection", self.address))
-            }
+            (Err(error), Err(reason)) => Err(error).with_context(|| {
+                let closed = format!("{} has closed the connection", self.address);
+                match self.tls {
+                    None => format!("{closed} ({reason:#})"),
+                    Some(_) => closed,
+                }
+            }),
             (Ok(()), Err(error)) => {
                 Err(error).with_context(|| format!("{} does not answer", self.address))
             }
@@ -146,6 +157,22 @@ impl Answer {
             200 => anyhow!("{reason}"),
             status => anyhow!("{status} ({reason}{advice})"),
         }
+    }
+}
+
+/// Looks whether a server that was asked without TLS wants it.
+fn no_tls(body: &mut impl BufRead) -> Result<()> {
+    let first = body.fill_buf();
+    let closed = match &first {
+        Ok(bytes) => bytes.is_empty(),
+        Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+    };
+    if closed {
+        bail!("the connection was closed without an answer: the port may speak TLS (--tls)");
+    }
+    match first?.first() {
+        Some(&TLS_ALERT) => bail!("the port speaks TLS: --tls, --ca FILE"),
+        _ => Ok(()),
     }
 }
 
