@@ -403,7 +403,19 @@ fn addresses_of_others_cannot_be_taken() {
 #[test]
 fn a_host_that_nobody_can_look_up_is_refused() {
     let long = "a".repeat(256);
-    for host in ["${HOME}", "a b", "zoo9%eth0", "zöö9", &long] {
+    for host in [
+        "${HOME}",
+        "a b",
+        "zoo9%eth0",
+        "zöö9",
+        "..",
+        ".",
+        "-",
+        "-zoo9",
+        "_",
+        "zoo9..example",
+        &long,
+    ] {
         for line in [
             format!("server.9={host}:19:29;2181"),
             format!("server.9=zoo9:19:29;{host}:2181"),
@@ -418,6 +430,9 @@ fn a_host_that_nobody_can_look_up_is_refused() {
         "zoo_9-b.example.com",
         "10.0.0.9",
         "[fe80::9%eth0]",
+        "[::]",
+        "zoo9.example.",
+        "9",
         &longest,
     ] {
         let line = format!("server.9={host}:19:29;2181");

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _, Result};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use crate::limits::CONFIG_FILE_MAX;
@@ -9,8 +10,14 @@ use crate::limits::CONFIG_FILE_MAX;
 /// All of a file.
 ///
 /// # Errors
-/// It cannot be read, or is longer than any configuration.
+/// It cannot be read, or is longer than any configuration; a pipe with a name, which nobody may ever write into.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
+    if is_named_pipe(path)? {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            "it is a named pipe, and settings are read from files only",
+        ));
+    }
     let mut bytes = Vec::new();
     File::open(path)?
         .take(CONFIG_FILE_MAX + 1)
@@ -24,9 +31,26 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Pipes of a shell (`/dev/stdin`, `/dev/fd/63`) have somebody at their other end.
+fn is_named_pipe(path: &Path) -> Result<bool> {
+    let is_of_a_process = path.starts_with("/dev") || path.starts_with("/proc");
+    Ok(!is_of_a_process && std::fs::metadata(path)?.file_type().is_fifo())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_named_pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("zoo.cfg");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo").success());
+        let error = read(&path).expect_err("a pipe");
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert_eq!(read(Path::new("/dev/null")).expect("read"), b"");
+    }
 
     #[test]
     fn what_does_not_end_is_not_read_on() {

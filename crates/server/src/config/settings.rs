@@ -171,6 +171,7 @@ impl Settings {
         remarks: &mut Vec<Remark>,
     ) -> Result<(), ConfigError> {
         let pairs = read(path)?;
+        remark_mark(path, &pairs, remarks);
         remark_repeated_members(&pairs, remarks);
         // A working spelling wins over the manual's, whichever stands last.
         let (proper, others): (Vec<_>, Vec<_>) = pairs
@@ -212,6 +213,12 @@ impl Settings {
                 return Err(ConfigError::invalid(
                     "dynamic file shouldn't have version inside",
                 ));
+            }
+            if name.starts_with(MARK) {
+                return Err(ConfigError::invalid(format!(
+                    "{} begins with a byte order mark, so its first key is not read: save it without the mark",
+                    path.display()
+                )));
             }
             if !is_member(&name) {
                 return Err(ConfigError::invalid(format!(
@@ -302,6 +309,21 @@ impl Settings {
 
 /// A line for the same member replaces the one before, as in any file of this format: that may be a slip in the number,
 /// and cost a member.
+/// The mark that some editors put before UTF-8, as ISO-8859-1 has it.
+const MARK: &str = "\u{ef}\u{bb}\u{bf}";
+
+/// ZooKeeper takes the mark for a part of the first key as well.
+fn remark_mark(path: &Path, pairs: &[Pair], remarks: &mut Vec<Remark>) {
+    if let Some(first) = pairs.first()
+        && let Some(key) = first.key.strip_prefix(MARK)
+    {
+        remarks.push(Remark::warn(format!(
+            "{} begins with a byte order mark, so its first line ({key}) has no effect: save it without the mark",
+            path.display()
+        )));
+    }
+}
+
 fn remark_repeated_members(pairs: &[Pair], remarks: &mut Vec<Remark>) {
     let mut lines: BTreeMap<&str, &str> = BTreeMap::new();
     let members = pairs.iter().filter(|pair| pair.key.starts_with("server."));

@@ -936,3 +936,24 @@ fn what_is_there_only_in_part_is_taken_where_it_is() {
         "{refusal}"
     );
 }
+
+#[test]
+fn a_byte_order_mark_is_named() {
+    let case = Case::new("\u{feff}tickTime=1234\ndataDir=DIR\nclientPort=2181\n");
+    let config = case.config();
+    assert_eq!(config.tick_time_ms, 3000, "as ZooKeeper reads it");
+    let remarks = case.remarks();
+    let (first, rest) = remarks.split_first().expect("a remark");
+    assert!(
+        first
+            .text
+            .contains("zoo.cfg begins with a byte order mark, so its first line (tickTime)")
+    );
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    let case = Case::with("initLimit=5\nsyncLimit=2\ndynamicConfigFile=DIR/members\n");
+    case.write("members", "\u{feff}server.1=h:1:2\n");
+    assert!(
+        case.refusal()
+            .contains("members begins with a byte order mark")
+    );
+}

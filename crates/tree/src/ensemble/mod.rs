@@ -64,7 +64,10 @@ fn is_host(text: &str) -> bool {
         b'%' => is_address,
         other => other.is_ascii_alphanumeric(),
     };
-    (1..=HOST_MAX).contains(&text.len()) && text.bytes().all(fits)
+    let is_named = text.bytes().any(|byte| byte.is_ascii_alphanumeric())
+        && !text.starts_with(['.', '-'])
+        && !text.contains("..");
+    (1..=HOST_MAX).contains(&text.len()) && text.bytes().all(fits) && (is_address || is_named)
 }
 
 impl Ensemble {
