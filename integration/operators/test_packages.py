@@ -77,7 +77,7 @@ def test_every_command_has_a_man_page_that_renders_without_warnings(contents, tm
                               env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80", "MANROFFSEQ": ""})
         assert not done.stderr, f"{page.name}: {done.stderr}"
         assert "NAME" in done.stdout and "SYNOPSIS" in done.stdout, page.name
-        assert done.stdout.rstrip().splitlines()[-1].startswith(version), page.name
+        assert done.stdout.rstrip().splitlines()[-1].strip().startswith(f"{version} "), page.name
 
 
 def test_completions_complete(contents):
