@@ -139,8 +139,8 @@ pub struct Proposals {
     /// [`Connection::complete_sync`](crate::Connection::complete_sync). At most one a call, and only in
     /// [`SyncMode::Barrier`].
     pub barriers: usize,
-    /// Writes that were refused as the disk is nearly full, or as they are forbidden (`enableEagerACLCheck`), as commands like the others: for those who keep account, and
-    /// not to be proposed.
+    /// Writes that were refused as the disk is nearly full, or as they are forbidden (`enableEagerACLCheck`), as
+    /// commands like the others: for those who keep account, and not to be proposed.
     pub refused: BytesMut,
     /// The connection that a local session had before: to be closed before the commands are handed over.
     pub displaced: Option<ConnectionId>,
