@@ -17,6 +17,7 @@ use tracing::{debug, info};
 
 use crate::calm::Calm;
 use crate::four_letter::{Word, recognise};
+use crate::held_input;
 use crate::limits::{CLOSE_PATIENCE, INBOX_BYTES, READ_BYTES, WORD_PATIENCE};
 use crate::lingering::linger;
 use crate::load::Requester;
@@ -399,6 +400,8 @@ impl<S: Transport> ConnectionTask<S> {
         }
         if self.input.is_empty() {
             self.input = BytesMut::new();
+        } else if is_held_back {
+            held_input::fit(&mut self.input);
         }
         if !self.proposals.refused.is_empty() {
             let refused = std::mem::take(&mut self.proposals.refused);

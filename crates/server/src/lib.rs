@@ -22,6 +22,7 @@ mod founding;
 pub mod four_letter;
 #[cfg(test)]
 mod golden_text;
+mod held_input;
 mod http;
 mod image_store;
 mod inbox;

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Bytes read from one socket before its frames are served. More waits in the kernel.
 pub const READ_BYTES: usize = 64 << 10;
 
+/// Bytes that a connection waiting for its turn keeps in a buffer of their own size; more stay where they were read.
+pub const HELD_BYTES: usize = 4 << 10;
+
 /// Bytes of commands in front of the core thread. Above it, connections with writes are not read until
 /// the core has caught up.
 pub const INBOX_BYTES: usize = 32 << 20;
