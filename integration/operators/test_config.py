@@ -85,9 +85,9 @@ def test_warnings_give_1_and_a_slip_is_recognised(cfg):
 
 
 def test_all_refusals_are_told_at_once(cfg):
-    done = check(cfg("dataDir=DIR/data\nclientPort=99999\noraclePath=/x\nemulate353TTLNodes=true\n"))
+    done = check(cfg("dataDir=DIR/data\nclientPort=99999\noraclePath=/x\nssl.crl=true\n"))
     assert done.returncode == 2
-    for text in ("oraclePath=/x is not supported", "emulate353TTLNodes=true is not supported", "clientPort: 99999 is not a port",
+    for text in ("oraclePath=/x is not supported", "ssl.crl=true is not supported", "clientPort: 99999 is not a port",
                  "refused for 3 reasons"):
         assert text in done.stdout
 

@@ -210,7 +210,7 @@ const FEATURES: &[Key] = &[
     Key::new(Honoured, File, "localSessionsEnabled", "false", "`true`: new sessions are known to their member alone, in an ensemble; they create no ephemeral znodes"),
     Key::new(Honoured, File, "localSessionsUpgradingEnabled", "false", "`true`: a local session becomes one of the cluster when it creates an ephemeral znode"),
     Key::new(Honoured, Property, "extendedTypesEnabled", "true", "`false`: znodes with a time to live cannot be created; without the key they can, other than in ZooKeeper"),
-    Key::new(Refused, Property, "emulate353TTLNodes", "false", "it is for reading znodes with a time to live that ZooKeeper 3.5.3 has stored, and they cannot be read here; make them anew with a later ZooKeeper, then set it to `false`"),
+    Key::new(Warned, Property, "emulate353TTLNodes", "false", "it is for reading what 3.5.3 has stored, and there is nothing of that here; `ephemeralOwner` of a TTL znode has the form of later releases"),
     Key::new(Honoured, Bare, "znode.container.checkIntervalMs", "60000", "ms between looks for containers and TTL znodes to delete"),
     Key::new(Honoured, Bare, "znode.container.maxPerMinute", "10000", "containers and TTL znodes deleted in a minute, at most"),
     Key::new(Honoured, Bare, "znode.container.maxNeverUsedIntervalMs", "300000", "ms after which a container that never had a child goes; 0 keeps it"),
