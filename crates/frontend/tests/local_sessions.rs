@@ -77,6 +77,12 @@ fn assert_owned(member: &Member, paths: &[&str]) {
     }
 }
 
+/// Xid and error of each reply that has come.
+fn outcomes(member: &mut Member, client: u64) -> Vec<(i32, i32)> {
+    let replies = member.replies(client);
+    replies.iter().map(|reply| (reply.xid, reply.err)).collect()
+}
+
 #[test]
 fn writes_of_a_session_that_the_state_does_not_know_are_applied() {
     let mut member = member(false);
@@ -112,12 +118,7 @@ fn an_end_is_told_to_nobody() {
     assert!(member.replies(client).is_empty() && table(&member).is_empty());
     assert_eq!(member.proposed(), 1);
     member.apply();
-    let xids: Vec<_> = member
-        .replies(client)
-        .iter()
-        .map(|r| (r.xid, r.err))
-        .collect();
-    assert_eq!(xids, [(1, 0), (2, 0)]);
+    assert_eq!(outcomes(&mut member, client), [(1, 0), (2, 0)]);
     assert_eq!(member.wants_close(client), Some(CloseReason::ClientClosed));
     let zxid = member.tree.last_zxid();
     let late = resume(&mut member, session, &password);
@@ -274,12 +275,10 @@ fn two_in_one_go_make_one_session() {
     member.send(client, &frames.concat());
     assert_eq!(member.proposed(), 4);
     member.apply();
-    let codes: Vec<_> = member
-        .replies(client)
-        .iter()
-        .map(|r| (r.xid, r.err))
-        .collect();
-    assert_eq!(codes, [(1, 0), (2, 0), (3, 0), (4, 0)]);
+    assert_eq!(
+        outcomes(&mut member, client),
+        [(1, 0), (2, 0), (3, 0), (4, 0)]
+    );
     assert_eq!(
         (owner(&member, "/e"), owner(&member, "/f")),
         (session, session)
@@ -319,12 +318,7 @@ fn an_end_behind_an_upgrade_ends_the_session_of_the_cluster() {
     member.send(client, &[ephemeral(1, "/e"), close_session(2)].concat());
     assert_eq!(member.proposed(), 3);
     member.apply();
-    let codes: Vec<_> = member
-        .replies(client)
-        .iter()
-        .map(|r| (r.xid, r.err))
-        .collect();
-    assert_eq!(codes, [(1, 0), (2, 0)]);
+    assert_eq!(outcomes(&mut member, client), [(1, 0), (2, 0)]);
     assert!(member.tree.get("/e").is_none() && member.tree.session(session).is_none());
     let late = resume(&mut member, session, &password);
     member.apply();
