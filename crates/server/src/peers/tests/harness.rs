@@ -23,7 +23,7 @@ use crate::config::LinkSettings;
 use crate::tls::Tls;
 
 /// How long a condition may take to become true.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The cluster of most tests.
 pub const CLUSTER: u64 = 0xc0ffee;

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::super::resolve::Resolve;
 use super::super::secure::{explain_accepted, explain_broken, explain_dialed};
-use super::harness::{Event, Member, Plan, connect, hello, shake, until};
+use super::harness::{Event, Member, PATIENCE, Plan, connect, hello, shake, until};
 use super::proxy::Proxy;
 use crate::config::{
     ClientAuth, Dialing, Password, Protocol, Secret, StoreFormat, StoreSettings, TlsSettings,
@@ -24,6 +24,7 @@ use crate::tls::{self, Accepted, Tls};
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const RECORD: u8 = 22;
+const ALERT: u8 = 21;
 
 fn golden(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tls/golden");
@@ -360,6 +361,26 @@ async fn silence_on_a_port_for_both_is_taken_for_none() {
         .await
         .expect("written");
     one.until_up(9).await;
+    // An alert answers a record that means nothing, unless silence came before: then it is not looked at as one.
+    let patient = member(2, &unified(true));
+    let at_once = answer_after(Duration::ZERO, patient.address).await;
+    assert_eq!(at_once, Some(ALERT));
+    let mut silent = Duration::from_millis(20);
+    while answer_after(silent, one.address).await == Some(ALERT) {
+        assert!(silent < PATIENCE / 8, "silence is still waited for");
+        silent *= 2;
+    }
+}
+
+/// The first byte that is answered to a record without a meaning that comes after some silence.
+async fn answer_after(silent: Duration, address: SocketAddr) -> Option<u8> {
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    tokio::time::sleep(silent).await;
+    // It may be closed already.
+    let _ = stream.write_all(&[RECORD, 3, 1, 0, 4, 9, 0, 0, 0]).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    answer.first().copied()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
