@@ -2,7 +2,7 @@
 
 use crate::Tree;
 use crate::acl::AclId;
-use crate::node::{Node, NodeId, flags};
+use crate::node::{Node, NodeId, marks};
 use crate::row::{self, NODE_FIXED, STATE_KEY, State};
 
 /// Tables of a checkpoint. Keys and values are described in `docs/storage-format.md`.
@@ -35,7 +35,7 @@ pub trait CheckpointSink {
 /// What the next checkpoint has to write.
 #[derive(Debug, Default)]
 pub(crate) struct Dirty {
-    /// Slots that changed; each once, see [`flags::LISTED`]. Some are free by now.
+    /// Slots that changed; each once, see [`marks::LISTED`]. Some are free by now.
     listed: Vec<NodeId>,
     /// Keys of rows to delete.
     removed: Vec<Box<[u8]>>,
@@ -114,9 +114,9 @@ impl Tree {
         let mut writer = RowWriter::default();
         for id in std::mem::take(&mut self.dirty.listed) {
             let node = self.nodes.get_mut(id);
-            node.set(flags::LISTED, false);
-            if node.has(flags::LIVE) {
-                node.set(flags::STORED, true);
+            node.set(marks::LISTED, false);
+            if node.is_live() {
+                node.set(marks::STORED, true);
                 writer.node(id, node, sink);
             }
         }

@@ -24,20 +24,21 @@ pub(crate) fn content(path: &str, data: Option<&[u8]>, acl_hash: u64) -> u64 {
 
 /// What a znode adds to the digest.
 pub(crate) fn of_node(node: &Node) -> u64 {
+    let more = node.more();
     let mut parts = [0; 68];
     let longs = [
         node.content as i64,
         node.czxid,
-        node.mzxid,
-        node.pzxid,
+        more.mzxid,
+        more.pzxid,
         node.ctime,
-        node.mtime,
-        node.owner,
+        more.mtime,
+        more.owner,
     ];
     for (part, value) in parts.chunks_exact_mut(8).zip(longs) {
         part.copy_from_slice(&value.to_le_bytes());
     }
-    let ints = [node.version, node.creates, node.aversion];
+    let ints = [more.version, more.creates, more.aversion];
     for (part, value) in parts[56..].chunks_exact_mut(4).zip(ints) {
         part.copy_from_slice(&value.to_le_bytes());
     }

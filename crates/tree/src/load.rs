@@ -4,7 +4,7 @@ use crate::acl::AclLoader;
 use crate::checkpoint::{Dirty, Table};
 use crate::digest;
 use crate::index::Index;
-use crate::node::{NIL, NodeId, Owner, ROOT, flags};
+use crate::node::{NIL, NodeId, Owner, ROOT, marks};
 use crate::reap::ReapQueue;
 use crate::restore::{LoadedPieces, Pieces, Restored};
 use crate::row::{self, State};
@@ -91,7 +91,7 @@ impl Loader {
         let is_new = match table {
             Table::Nodes => {
                 let (id, mut node) = row::read_node(key, value).map_err(bad)?;
-                node.set(flags::STORED, true);
+                node.set(marks::STORED, true);
                 self.nodes.add(id, node)
             }
             Table::Acls => {
@@ -167,7 +167,7 @@ impl Loader {
         let ids: Vec<NodeId> = nodes.ids().collect();
         for &id in &ids {
             let node = nodes.get(id);
-            if !self.acls.acquire(node.acl) {
+            if !self.acls.acquire(node.acl()) {
                 return Err(LoadError::Dangling(id, "its access control list"));
             }
         }
@@ -233,7 +233,7 @@ impl Tree {
         if self.nodes.find(parent).is_none() {
             return Err(LoadError::Dangling(id, "its parent"));
         }
-        let above = self.nodes.get_mut(parent);
+        let above = self.nodes.get_mut(parent).more_mut();
         let first = std::mem::replace(&mut above.first_child, id);
         above.children += 1;
         self.nodes.get_mut(id).next = first;
@@ -270,11 +270,11 @@ impl Tree {
             self.totals.path_bytes += path_len as u64;
             self.count_loaded(id, path_len)?;
             let node = self.nodes.get(id);
-            let (parent, nodes, bytes) = (node.parent, node.subtree_nodes, node.subtree_bytes);
+            let (parent, nodes, bytes) = (node.parent, node.subtree_nodes(), node.subtree_bytes());
             if parent != NIL {
-                let above = self.nodes.get_mut(parent);
-                above.subtree_nodes += nodes;
-                above.subtree_bytes += bytes;
+                let above = self.nodes.get_mut(parent).more_mut();
+                above.nodes_below += nodes;
+                above.bytes_below += bytes;
             }
         }
         let is_complete = BUILT_IN.iter().all(|path| self.lookup(path).is_some())
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn the_sequence_counter_wraps() {
-        let mut tree = prepared(|node| node.creates = i32::MAX - 1);
+        let mut tree = prepared(|node| node.more_mut().creates = i32::MAX - 1);
         for path in [
             "/p/n2147483646",
             "/p/n2147483647",
@@ -406,7 +406,7 @@ mod tests {
             let expected = (ErrorCode::Ok, path.to_string());
             assert_eq!(create(&mut tree, "/p/n", 2), expected);
         }
-        let mut tree = prepared(|node| node.creates = -5);
+        let mut tree = prepared(|node| node.more_mut().creates = -5);
         let expected = (ErrorCode::Ok, "/p/n-000000005".to_string());
         assert_eq!(create(&mut tree, "/p/n", 2), expected);
     }
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn the_data_version_never_becomes_minus_one() {
         for (before, after) in [(-3, -2), (-2, 0), (i32::MAX, i32::MIN)] {
-            let mut tree = prepared(|node| node.version = before);
+            let mut tree = prepared(|node| node.more_mut().version = before);
             let request = SetDataRequest {
                 path: Some("/p".into()),
                 data: None,

@@ -12,6 +12,9 @@ pub(crate) const NIL: NodeId = u32::MAX;
 /// The root's slot.
 pub(crate) const ROOT: NodeId = 0;
 
+/// Greatest number of an access control list: two bits beside it are [`marks`].
+pub(crate) const LIST_MAX: u32 = (1 << 30) - 1;
+
 /// Owner value of a container znode; the client sees 0.
 const CONTAINER: i64 = i64::MIN;
 /// High byte of the owner value of a TTL znode, over 40 bits of milliseconds; the client sees 0.
@@ -58,49 +61,53 @@ impl Owner {
     }
 }
 
-/// Bits of [`Node::flags`].
-pub(crate) mod flags {
-    /// The slot holds a znode.
-    pub(crate) const LIVE: u8 = 1;
-    /// The data is null, which is not the same as empty.
-    pub(crate) const NULL_DATA: u8 = 1 << 1;
+/// What a slot says about its znode beside what clients see.
+pub(crate) mod marks {
     /// The last checkpoint holds a row of this znode.
-    pub(crate) const STORED: u8 = 1 << 2;
+    pub(crate) const STORED: u32 = 1 << 31;
     /// The slot is in the list of slots to look at in the next checkpoint; survives a delete.
-    pub(crate) const LISTED: u8 = 1 << 3;
+    pub(crate) const LISTED: u32 = 1 << 30;
+    /// The bits below hold the number of the access control list.
+    pub(super) const ALL: u32 = STORED | LISTED;
 }
 
-/// A znode, or a free slot. Two cache lines.
+/// A znode, or a free slot. One cache line; a second one, [`More`], for what most znodes do not need.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(align(64))]
 pub(crate) struct Node {
-    /// Name and data in one allocation.
+    /// Head (see [`Head`]), name and data in one allocation; empty in a free slot.
     payload: Box<[u8]>,
-    /// Data bytes of this znode and everything below it.
-    pub(crate) subtree_bytes: u64,
+    /// None if everything in it follows from the rest, see [`Node::more`].
+    more: Option<Box<More>>,
     /// Hash of path, data and list, see `digest`.
     pub(crate) content: u64,
     pub(crate) czxid: i64,
+    pub(crate) ctime: i64,
+    pub(crate) parent: NodeId,
+    /// Next sibling; in a free slot the next free one.
+    pub(crate) next: NodeId,
+    pub(crate) prev: NodeId,
+    acl_and_marks: u32,
+}
+
+/// What changes, ownership and children add to a znode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct More {
+    /// Data bytes of everything below.
+    pub(crate) bytes_below: u64,
     pub(crate) mzxid: i64,
     pub(crate) pzxid: i64,
-    pub(crate) ctime: i64,
     pub(crate) mtime: i64,
     /// See [`Owner`].
     pub(crate) owner: i64,
-    name_len: u32,
     pub(crate) version: i32,
     /// Creates of children so far. What clients see is computed, see [`Node::stat`].
     pub(crate) creates: i32,
     pub(crate) aversion: i32,
-    pub(crate) parent: NodeId,
     pub(crate) first_child: NodeId,
-    /// Next sibling; in a free slot the next free one.
-    pub(crate) next: NodeId,
-    pub(crate) prev: NodeId,
     pub(crate) children: u32,
-    /// Znodes in this subtree, this one included.
-    pub(crate) subtree_nodes: u32,
-    pub(crate) acl: AclId,
-    pub(crate) flags: u8,
+    /// Znodes below this one.
+    pub(crate) nodes_below: u32,
 }
 
 impl Node {
@@ -108,45 +115,38 @@ impl Node {
     pub(crate) fn free(next: NodeId) -> Node {
         Node {
             payload: Box::default(),
-            subtree_bytes: 0,
+            more: None,
             content: 0,
             czxid: 0,
-            mzxid: 0,
-            pzxid: 0,
             ctime: 0,
-            mtime: 0,
-            owner: 0,
-            name_len: 0,
-            version: 0,
-            creates: 0,
-            aversion: 0,
             parent: NIL,
-            first_child: NIL,
             next,
             prev: NIL,
-            children: 0,
-            subtree_nodes: 0,
-            acl: AclId::OPEN,
-            flags: 0,
+            acl_and_marks: AclId::OPEN.0,
         }
     }
 
     /// A znode without links, with everything that is not given at zero.
     pub(crate) fn new(name: &str, data: Option<&[u8]>, acl: AclId) -> Node {
         let mut node = Node::free(NIL);
-        node.acl = acl;
-        node.flags = flags::LIVE;
-        node.name_len = name.len() as u32;
-        node.payload = joined(name.as_bytes(), data.unwrap_or_default());
-        node.set(flags::NULL_DATA, data.is_none());
-        node.subtree_nodes = 1;
-        node.subtree_bytes = node.data_len() as u64;
+        node.payload = joined(name.as_bytes(), data);
+        node.set_acl(acl);
         node
+    }
+
+    /// Whether the slot holds a znode.
+    pub(crate) fn is_live(&self) -> bool {
+        !self.payload.is_empty()
+    }
+
+    fn head(&self) -> Head {
+        Head::of(&self.payload)
     }
 
     /// Last component of the path.
     pub(crate) fn name(&self) -> &[u8] {
-        &self.payload[..self.name_len as usize]
+        let head = self.head();
+        &self.payload[head.len..head.data]
     }
 
     /// The same as text.
@@ -156,50 +156,144 @@ impl Node {
 
     /// The data, null and empty told apart.
     pub(crate) fn data(&self) -> Option<&[u8]> {
-        (!self.has(flags::NULL_DATA)).then(|| self.bytes())
+        let head = self.head();
+        (!head.is_null).then(|| &self.payload[head.data..])
     }
 
     /// The data, null as empty.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.payload[self.name_len as usize..]
+        &self.payload[self.head().data..]
     }
 
     /// Bytes of data.
     pub(crate) fn data_len(&self) -> usize {
-        self.payload.len() - self.name_len as usize
+        self.payload.len() - self.head().data
     }
 
     /// Puts other data in and gives back what [`Node::restore_data`] needs.
     pub(crate) fn replace_data(&mut self, data: Option<&[u8]>) -> OldData {
-        let payload = joined(self.name(), data.unwrap_or_default());
-        let old = OldData {
-            payload: std::mem::replace(&mut self.payload, payload),
-            was_null: self.has(flags::NULL_DATA),
-        };
-        self.set(flags::NULL_DATA, data.is_none());
-        old
+        let payload = joined(self.name(), data);
+        OldData(std::mem::replace(&mut self.payload, payload))
     }
 
     /// Puts the earlier data back.
     pub(crate) fn restore_data(&mut self, old: OldData) {
-        self.payload = old.payload;
-        self.set(flags::NULL_DATA, old.was_null);
+        self.payload = old.0;
     }
 
-    pub(crate) fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
+    /// Number of the access control list.
+    pub(crate) fn acl(&self) -> AclId {
+        AclId(self.acl_and_marks & !marks::ALL)
     }
 
-    pub(crate) fn set(&mut self, flag: u8, on: bool) {
+    pub(crate) fn set_acl(&mut self, acl: AclId) {
+        debug_assert!(acl.0 <= LIST_MAX, "the store gives out no greater number");
+        self.acl_and_marks = self.acl_and_marks & marks::ALL | acl.0;
+    }
+
+    /// Puts another list in the place of the one that is given back.
+    pub(crate) fn replace_acl(&mut self, acl: AclId) -> AclId {
+        let before = self.acl();
+        self.set_acl(acl);
+        before
+    }
+
+    pub(crate) fn has(&self, mark: u32) -> bool {
+        self.acl_and_marks & mark != 0
+    }
+
+    pub(crate) fn set(&mut self, mark: u32, on: bool) {
         if on {
-            self.flags |= flag;
+            self.acl_and_marks |= mark;
         } else {
-            self.flags &= !flag;
+            self.acl_and_marks &= !mark;
         }
     }
 
+    /// What a znode has that was never changed, belongs to nobody and never had children.
+    fn fresh(&self) -> More {
+        More {
+            bytes_below: 0,
+            mzxid: self.czxid,
+            pzxid: self.czxid,
+            mtime: self.ctime,
+            owner: 0,
+            version: 0,
+            creates: 0,
+            aversion: 0,
+            first_child: NIL,
+            children: 0,
+            nodes_below: 0,
+        }
+    }
+
+    /// The fields that have no memory of their own while they follow from the others.
+    pub(crate) fn more(&self) -> More {
+        match &self.more {
+            Some(more) => **more,
+            None => self.fresh(),
+        }
+    }
+
+    /// The same to be changed. `czxid` and `ctime` stand by then.
+    pub(crate) fn more_mut(&mut self) -> &mut More {
+        if self.more.is_none() {
+            self.more = Some(Box::new(self.fresh()));
+        }
+        self.more.as_deref_mut().expect("just made")
+    }
+
+    /// Replaces them; takes no memory for what follows from the others.
+    pub(crate) fn set_more(&mut self, more: More) {
+        self.more = (more != self.fresh()).then(|| Box::new(more));
+    }
+
+    pub(crate) fn mzxid(&self) -> i64 {
+        self.more.as_ref().map_or(self.czxid, |more| more.mzxid)
+    }
+
+    pub(crate) fn pzxid(&self) -> i64 {
+        self.more.as_ref().map_or(self.czxid, |more| more.pzxid)
+    }
+
+    pub(crate) fn mtime(&self) -> i64 {
+        self.more.as_ref().map_or(self.ctime, |more| more.mtime)
+    }
+
+    pub(crate) fn version(&self) -> i32 {
+        self.more.as_ref().map_or(0, |more| more.version)
+    }
+
+    pub(crate) fn creates(&self) -> i32 {
+        self.more.as_ref().map_or(0, |more| more.creates)
+    }
+
+    pub(crate) fn aversion(&self) -> i32 {
+        self.more.as_ref().map_or(0, |more| more.aversion)
+    }
+
+    pub(crate) fn first_child(&self) -> NodeId {
+        self.more.as_ref().map_or(NIL, |more| more.first_child)
+    }
+
+    pub(crate) fn children(&self) -> u32 {
+        self.more.as_ref().map_or(0, |more| more.children)
+    }
+
+    /// Znodes in this subtree, this one included.
+    pub(crate) fn subtree_nodes(&self) -> u32 {
+        1 + self.more.as_ref().map_or(0, |more| more.nodes_below)
+    }
+
+    /// Data bytes of this znode and everything below it.
+    pub(crate) fn subtree_bytes(&self) -> u64 {
+        self.data_len() as u64 + self.more.as_ref().map_or(0, |more| more.bytes_below)
+    }
+
     pub(crate) fn owner(&self) -> Owner {
-        Owner::from_raw(self.owner)
+        self.more
+            .as_ref()
+            .map_or(Owner::Nobody, |more| Owner::from_raw(more.owner))
     }
 
     pub(crate) fn is_ephemeral(&self) -> bool {
@@ -208,37 +302,84 @@ impl Node {
 
     /// The metadata as clients see it.
     pub(crate) fn stat(&self) -> Stat {
+        let more = self.more();
         Stat {
             czxid: self.czxid,
-            mzxid: self.mzxid,
+            mzxid: more.mzxid,
             ctime: self.ctime,
-            mtime: self.mtime,
-            version: self.version,
-            cversion: self
+            mtime: more.mtime,
+            version: more.version,
+            cversion: more
                 .creates
                 .wrapping_mul(2)
-                .wrapping_sub(self.children as i32),
-            aversion: self.aversion,
-            ephemeral_owner: match self.owner() {
+                .wrapping_sub(more.children as i32),
+            aversion: more.aversion,
+            ephemeral_owner: match Owner::from_raw(more.owner) {
                 Owner::Session(id) => id,
                 Owner::Nobody | Owner::Container | Owner::Ttl(_) => 0,
             },
             data_length: self.data_len() as i32,
-            num_children: self.children as i32,
-            pzxid: self.pzxid,
+            num_children: more.children as i32,
+            pzxid: more.pzxid,
         }
     }
 }
 
 /// Data that was replaced.
 #[derive(Debug)]
-pub(crate) struct OldData {
-    payload: Box<[u8]>,
-    was_null: bool,
+pub(crate) struct OldData(Box<[u8]>);
+
+/// The first bytes of a payload: one that holds the length of the name and whether the data is null (which is
+/// not the same as empty), and four more with the length of a name that is too long for it.
+struct Head {
+    is_null: bool,
+    /// Where the name begins.
+    len: usize,
+    /// Where the data begins.
+    data: usize,
 }
 
-fn joined(name: &[u8], data: &[u8]) -> Box<[u8]> {
-    let mut payload = Vec::with_capacity(name.len() + data.len());
+const NULL_DATA: u8 = 1 << 7;
+/// In place of the length of a name that is this long or longer.
+const LONG_NAME: u8 = 0x7F;
+const LONG_HEAD: usize = 5;
+
+impl Head {
+    fn of(payload: &[u8]) -> Head {
+        let Some(&first) = payload.first() else {
+            return Head {
+                is_null: true,
+                len: 0,
+                data: 0,
+            };
+        };
+        let (len, name) = match first & !NULL_DATA {
+            LONG_NAME => {
+                let bytes = payload[1..].first_chunk().expect("a long head");
+                (LONG_HEAD, u32::from_le_bytes(*bytes) as usize)
+            }
+            short => (1, usize::from(short)),
+        };
+        Head {
+            is_null: first & NULL_DATA != 0,
+            len,
+            data: len + name,
+        }
+    }
+}
+
+fn joined(name: &[u8], data: Option<&[u8]>) -> Box<[u8]> {
+    let null = if data.is_none() { NULL_DATA } else { 0 };
+    let data = data.unwrap_or_default();
+    let is_short = name.len() < usize::from(LONG_NAME);
+    let head = if is_short { 1 } else { LONG_HEAD };
+    let mut payload = Vec::with_capacity(head + name.len() + data.len());
+    if is_short {
+        payload.push(null | name.len() as u8);
+    } else {
+        payload.push(null | LONG_NAME);
+        payload.extend_from_slice(&(name.len() as u32).to_le_bytes());
+    }
     payload.extend_from_slice(name);
     payload.extend_from_slice(data);
     payload.into_boxed_slice()
@@ -249,8 +390,53 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_two_cache_lines() {
-        assert_eq!(std::mem::size_of::<Node>(), 128);
+    fn a_node_is_one_cache_line_and_at_most_one_more() {
+        assert_eq!(std::mem::size_of::<Node>(), 64);
+        assert_eq!(std::mem::size_of::<More>(), 64);
+    }
+
+    #[test]
+    fn what_follows_from_the_rest_takes_no_memory() {
+        let mut node = Node::new("n", None, AclId::OPEN);
+        (node.czxid, node.ctime) = (7, 9);
+        assert_eq!((node.mzxid(), node.pzxid(), node.mtime()), (7, 7, 9));
+        node.set_more(node.more());
+        assert_eq!(node.more, None);
+        node.more_mut().version = 1;
+        assert_eq!((node.stat().version, node.stat().mzxid), (1, 7));
+        let changed = node.more();
+        node.set_more(changed);
+        assert_eq!(node.more(), changed);
+        assert_eq!(node.version(), 1);
+    }
+
+    #[test]
+    fn names_of_every_length() {
+        for length in [0, 1, 126, 127, 128, 255, 256, 70_000] {
+            let name = "n".repeat(length);
+            for data in [None, Some(&b""[..]), Some(&b"data"[..])] {
+                let mut node = Node::new(&name, data, AclId::OPEN);
+                assert!(node.is_live());
+                assert_eq!((node.name_text(), node.data()), (&name[..], data));
+                assert_eq!(node.data_len(), data.map_or(0, <[u8]>::len));
+                node.replace_data(Some(b"other"));
+                assert_eq!((node.name_text(), node.bytes()), (&name[..], &b"other"[..]));
+            }
+        }
+        assert!(!Node::free(NIL).is_live());
+    }
+
+    #[test]
+    fn marks_and_list_do_not_touch_each_other() {
+        let mut node = Node::new("n", None, AclId(LIST_MAX));
+        node.set(marks::STORED, true);
+        node.set_acl(AclId(5));
+        node.set(marks::LISTED, true);
+        node.set(marks::STORED, false);
+        assert_eq!((node.acl(), node.has(marks::LISTED)), (AclId(5), true));
+        assert!(!node.has(marks::STORED));
+        node.set_acl(AclId(LIST_MAX));
+        assert!(node.has(marks::LISTED) && !node.has(marks::STORED));
     }
 
     #[test]
@@ -291,9 +477,11 @@ mod tests {
     #[test]
     fn the_visible_cversion_counts_creates_and_deletes() {
         let mut node = Node::new("n", None, AclId::OPEN);
-        (node.creates, node.children) = (3, 2);
+        let more = node.more_mut();
+        (more.creates, more.children) = (3, 2);
         assert_eq!(node.stat().cversion, 4);
-        (node.creates, node.children) = (i32::MIN, 1);
+        let more = node.more_mut();
+        (more.creates, more.children) = (i32::MIN, 1);
         assert_eq!(node.stat().cversion, -1);
     }
 }

@@ -27,7 +27,7 @@ struct ActiveQuota<'p> {
 
 impl Tree {
     fn active_quota<'p>(&self, path: &'p str) -> Option<ActiveQuota<'p>> {
-        if self.nodes.get(QUOTA).children == 0 {
+        if self.nodes.get(QUOTA).children() == 0 {
             return None;
         }
         let mut found = None;
@@ -179,7 +179,7 @@ impl Tree {
             None => (0, 0),
             Some(top) => {
                 let top = self.nodes.get(top);
-                (i64::from(top.subtree_nodes), top.subtree_bytes as i64)
+                (i64::from(top.subtree_nodes()), top.subtree_bytes() as i64)
             }
         };
         QuotaText {

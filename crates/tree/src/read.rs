@@ -29,18 +29,18 @@ impl<'t> Znode<'t> {
 
     /// Number of the access control list.
     pub fn acl(&self) -> AclId {
-        self.node.acl
+        self.node.acl()
     }
 
     /// Number of direct children.
     pub fn child_count(&self) -> usize {
-        self.node.children as usize
+        self.node.children() as usize
     }
 
     /// Names of the children, in no order that means anything.
     pub fn children(&self) -> impl Iterator<Item = &'t str> + use<'t> {
         let tree = self.tree;
-        let first = tree.nodes.find(self.node.first_child);
+        let first = tree.nodes.find(self.node.first_child());
         std::iter::successors(first, |child| tree.nodes.find(child.next)).map(Node::name_text)
     }
 }
@@ -84,7 +84,7 @@ impl Tree {
     /// Number of znodes below the one at a path.
     pub fn descendants(&self, path: &str) -> Option<usize> {
         let node = self.nodes.get(self.lookup(path)?);
-        Some(node.subtree_nodes as usize - 1)
+        Some(node.subtree_nodes() as usize - 1)
     }
 
     /// One session.

@@ -14,13 +14,13 @@ enum Due {
 }
 
 fn due(node: &Node) -> Option<Due> {
-    if node.children > 0 {
+    if node.children() > 0 {
         return None;
     }
     match node.owner() {
-        Owner::Container if node.creates != 0 => Some(Due::At(i64::MIN)),
-        Owner::Container => Some(Due::UnusedSince(node.mtime)),
-        Owner::Ttl(ttl) => Some(Due::At(node.mtime.saturating_add(ttl))),
+        Owner::Container if node.creates() != 0 => Some(Due::At(i64::MIN)),
+        Owner::Container => Some(Due::UnusedSince(node.mtime())),
+        Owner::Ttl(ttl) => Some(Due::At(node.mtime().saturating_add(ttl))),
         Owner::Nobody | Owner::Session(_) => None,
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::acl::{AclEntry, AclId};
 use crate::ensemble::Ensemble;
-use crate::node::{Node, NodeId, flags};
+use crate::node::{LIST_MAX, More, Node, NodeId};
 use crate::restore::Restored;
 use crate::session::{Cluster, NewestSessions, Session};
 
@@ -56,19 +56,16 @@ pub(crate) fn put_node_key(out: &mut Vec<u8>, parent: NodeId, name: &[u8]) {
 
 pub(crate) fn put_node(out: &mut Vec<u8>, id: NodeId, node: &Node) {
     out.extend_from_slice(&id.to_be_bytes());
-    out.push(if node.has(flags::NULL_DATA) {
-        NULL_DATA
-    } else {
-        0
-    });
-    out.extend_from_slice(&node.acl.0.to_be_bytes());
-    for value in [node.czxid, node.mzxid, node.pzxid, node.ctime, node.mtime] {
+    out.push(if node.data().is_none() { NULL_DATA } else { 0 });
+    out.extend_from_slice(&node.acl().0.to_be_bytes());
+    let more = node.more();
+    for value in [node.czxid, more.mzxid, more.pzxid, node.ctime, more.mtime] {
         out.extend_from_slice(&value.to_be_bytes());
     }
-    for value in [node.version, node.creates, node.aversion] {
+    for value in [more.version, more.creates, more.aversion] {
         out.extend_from_slice(&value.to_be_bytes());
     }
-    out.extend_from_slice(&node.owner.to_be_bytes());
+    out.extend_from_slice(&more.owner.to_be_bytes());
     out.extend_from_slice(&node.content.to_be_bytes());
     out.extend_from_slice(node.bytes());
 }
@@ -84,7 +81,8 @@ pub(crate) fn read_node(key: &[u8], value: &[u8]) -> Result<(NodeId, Node), BadR
     let acl = AclId(row.u32()?);
     let head = row.take(NODE_HEAD - 9)?;
     let data = (bits & NULL_DATA == 0).then_some(row.0);
-    let is_valid = bits & !NULL_DATA == 0 && (data.is_some() || row.0.is_empty());
+    let is_valid =
+        acl.0 <= LIST_MAX && bits & !NULL_DATA == 0 && (data.is_some() || row.0.is_empty());
     if !is_valid {
         return Err(BadRow);
     }
@@ -92,14 +90,18 @@ pub(crate) fn read_node(key: &[u8], value: &[u8]) -> Result<(NodeId, Node), BadR
     let mut row = Cursor(head);
     node.parent = parent;
     node.czxid = row.i64()?;
-    node.mzxid = row.i64()?;
-    node.pzxid = row.i64()?;
+    let (mzxid, pzxid) = (row.i64()?, row.i64()?);
     node.ctime = row.i64()?;
-    node.mtime = row.i64()?;
-    node.version = row.i32()?;
-    node.creates = row.i32()?;
-    node.aversion = row.i32()?;
-    node.owner = row.i64()?;
+    node.set_more(More {
+        mzxid,
+        pzxid,
+        mtime: row.i64()?,
+        version: row.i32()?,
+        creates: row.i32()?,
+        aversion: row.i32()?,
+        owner: row.i64()?,
+        ..node.more()
+    });
     node.content = row.i64()? as u64;
     Ok((id, node))
 }

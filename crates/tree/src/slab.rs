@@ -1,7 +1,7 @@
 //! The znodes' memory: slots in chunks, so that growth never moves what is there.
 
 use crate::limits::ZNODES_MAX;
-use crate::node::{NIL, Node, NodeId, flags};
+use crate::node::{NIL, Node, NodeId, marks};
 
 const CHUNK_BITS: u32 = 12;
 /// Slots of a chunk.
@@ -46,7 +46,7 @@ impl Slab {
         self.chunks
             .get((id >> CHUNK_BITS) as usize)?
             .get(id as usize & (CHUNK - 1))
-            .filter(|node| node.has(flags::LIVE))
+            .filter(|node| node.is_live())
     }
 
     /// Whether [`Slab::insert`] has a slot left.
@@ -63,7 +63,7 @@ impl Slab {
         let id = self.free;
         let slot = self.get_mut(id);
         let next = slot.next;
-        node.flags |= slot.flags & flags::LISTED;
+        node.set(marks::LISTED, slot.has(marks::LISTED));
         *slot = node;
         self.free = next;
         id
@@ -115,7 +115,7 @@ impl Slab {
         let free = self.free;
         let slot = self.get_mut(id);
         let mut empty = Node::free(free);
-        empty.flags = slot.flags & flags::LISTED;
+        empty.set(marks::LISTED, slot.has(marks::LISTED));
         let node = std::mem::replace(slot, empty);
         self.free = id;
         self.live -= 1;
@@ -135,7 +135,7 @@ impl Slab {
             chunk
                 .iter()
                 .enumerate()
-                .filter(|(_, node)| node.has(flags::LIVE))
+                .filter(|(_, node)| node.is_live())
                 .map(move |(offset, _)| first | offset as u32)
         })
     }
@@ -168,7 +168,7 @@ impl SlabLoader {
             chunk.resize(CHUNK, Node::free(NIL));
         }
         let slot = &mut chunk[id as usize & (CHUNK - 1)];
-        if slot.has(flags::LIVE) {
+        if slot.is_live() {
             return false;
         }
         *slot = node;
@@ -184,7 +184,7 @@ impl SlabLoader {
                 self.slab.holes.push(index as u32);
             }
             for (offset, slot) in chunk.iter_mut().enumerate().rev() {
-                if !slot.has(flags::LIVE) {
+                if !slot.is_live() {
                     slot.next = next;
                     next = (index as u32) << CHUNK_BITS | offset as u32;
                 }

@@ -8,7 +8,7 @@ use crate::digest;
 use crate::ensemble::Ensemble;
 use crate::index::Index;
 use crate::limits::EPHEMERAL_PATHS_MAX;
-use crate::node::{NIL, Node, NodeId, OldData, Owner, ROOT, flags};
+use crate::node::{NIL, Node, NodeId, OldData, Owner, ROOT, marks};
 use crate::read::Counts;
 use crate::reap::ReapQueue;
 use crate::restore::{Pieces, Restored};
@@ -103,7 +103,9 @@ impl Tree {
         for (parent, path, acl, aversion) in children {
             let name = path.rsplit('/').next().unwrap_or_default();
             let mut node = Node::new(name, Some(b""), acl);
-            node.aversion = aversion;
+            if aversion != 0 {
+                node.more_mut().aversion = aversion;
+            }
             node.content = digest::content(path, Some(b""), self.acls.hash(acl));
             self.attach(parent, node, path.len());
         }
@@ -159,7 +161,7 @@ impl Tree {
             containers: self.totals.containers,
             ttls: self.totals.ttls,
             sessions: self.sessions.by_id.len(),
-            data_bytes: self.totals.path_bytes + self.nodes.get(ROOT).subtree_bytes,
+            data_bytes: self.totals.path_bytes + self.nodes.get(ROOT).subtree_bytes(),
         }
     }
 
@@ -187,7 +189,7 @@ impl Tree {
         let id = self.nodes.insert(node);
         self.link(parent, id, path_len);
         let node = self.nodes.get(id);
-        if node.has(flags::LISTED) {
+        if node.has(marks::LISTED) {
             self.dirty.bytes += checkpoint::row_size(node);
         }
         self.mark(id);
@@ -202,13 +204,13 @@ impl Tree {
     }
 
     fn link(&mut self, parent: NodeId, id: NodeId, path_len: usize) {
-        let first = self.nodes.get(parent).first_child;
+        let first = self.nodes.get(parent).first_child();
         if first != NIL {
             self.nodes.get_mut(first).prev = id;
         }
         let node = self.nodes.get_mut(id);
         (node.parent, node.prev, node.next) = (parent, NIL, first);
-        let (acl, owner) = (node.acl, node.owner());
+        let (acl, owner) = (node.acl(), node.owner());
         self.reap.add(id, node);
         self.totals.digest = self.totals.digest.wrapping_add(digest::of_node(node));
         self.totals.path_bytes += path_len as u64;
@@ -218,8 +220,9 @@ impl Tree {
         self.count_owner(id, owner, path_len, true);
         let (nodes, bytes) = self.subtree(id);
         self.alter_links(parent, |parent| {
-            parent.first_child = id;
-            parent.children += 1;
+            let more = parent.more_mut();
+            more.first_child = id;
+            more.children += 1;
         });
         self.grow(parent, nodes, bytes);
     }
@@ -228,7 +231,7 @@ impl Tree {
     pub(crate) fn detach(&mut self, id: NodeId, path_len: usize) -> Node {
         let node = self.nodes.get(id);
         let (parent, prev, next) = (node.parent, node.prev, node.next);
-        let (acl, owner) = (node.acl, node.owner());
+        let (acl, owner) = (node.acl(), node.owner());
         self.reap.remove(id, node);
         self.totals.digest = self.totals.digest.wrapping_sub(digest::of_node(node));
         self.totals.path_bytes -= path_len as u64;
@@ -244,9 +247,10 @@ impl Tree {
         }
         let (nodes, bytes) = self.subtree(id);
         self.alter_links(parent, |parent| {
-            parent.children -= 1;
+            let more = parent.more_mut();
+            more.children -= 1;
             if prev == NIL {
-                parent.first_child = next;
+                more.first_child = next;
             }
         });
         self.grow(parent, nodes.wrapping_neg(), bytes.wrapping_neg());
@@ -264,17 +268,18 @@ impl Tree {
 
     fn subtree(&self, id: NodeId) -> (u32, u64) {
         let node = self.nodes.get(id);
-        (node.subtree_nodes, node.subtree_bytes)
+        (node.subtree_nodes(), node.subtree_bytes())
     }
 
-    /// Adds (wrapping, so also subtracts) to the subtree sums of a znode and all above it.
+    /// Adds (wrapping, so also subtracts) to the sums of what is below a znode and below all above it.
     fn grow(&mut self, from: NodeId, nodes: u32, bytes: u64) {
         let mut id = from;
         while id != NIL {
             let node = self.nodes.get_mut(id);
-            node.subtree_nodes = node.subtree_nodes.wrapping_add(nodes);
-            node.subtree_bytes = node.subtree_bytes.wrapping_add(bytes);
             id = node.parent;
+            let more = node.more_mut();
+            more.nodes_below = more.nodes_below.wrapping_add(nodes);
+            more.bytes_below = more.bytes_below.wrapping_add(bytes);
         }
     }
 
@@ -286,7 +291,7 @@ impl Tree {
         data: Option<&[u8]>,
         metadata: impl FnOnce(&mut Node),
     ) -> OldData {
-        let acl_hash = self.acls.hash(self.nodes.get(id).acl);
+        let acl_hash = self.acls.hash(self.nodes.get(id).acl());
         let content = digest::content(path, data, acl_hash);
         let before = self.nodes.get(id).data_len();
         let old = self.alter(id, |node| {
@@ -295,9 +300,7 @@ impl Tree {
             node.replace_data(data)
         });
         let after = data.map_or(0, <[u8]>::len);
-        if after != before {
-            self.grow(id, 0, (after as u64).wrapping_sub(before as u64));
-        }
+        self.resized(id, before, after);
         self.dirty.bytes += after.saturating_sub(before);
         old
     }
@@ -315,7 +318,14 @@ impl Tree {
             node.restore_data(old);
         });
         let after = self.nodes.get(id).data_len();
-        self.grow(id, 0, (after as u64).wrapping_sub(before as u64));
+        self.resized(id, before, after);
+    }
+
+    fn resized(&mut self, id: NodeId, before: usize, after: usize) {
+        if after != before {
+            let parent = self.nodes.get(id).parent;
+            self.grow(parent, 0, (after as u64).wrapping_sub(before as u64));
+        }
     }
 
     pub(crate) fn count_owner(&mut self, id: NodeId, owner: Owner, path_len: usize, appears: bool) {
@@ -358,7 +368,7 @@ impl Tree {
         let mut sum = self.digest_beside_znodes();
         self.walk(|id, path| {
             let mut node = self.nodes.get(id).clone();
-            node.content = digest::content(path, node.data(), self.acls.hash(node.acl));
+            node.content = digest::content(path, node.data(), self.acls.hash(node.acl()));
             sum = sum.wrapping_add(digest::of_node(&node));
         });
         sum
@@ -396,7 +406,7 @@ impl Tree {
         let mut id = top;
         loop {
             let node = self.nodes.get(id);
-            let next = match node.first_child {
+            let next = match node.first_child() {
                 NIL => self.next_in_walk(top, id, &mut path),
                 child => Some(child),
             };
@@ -423,8 +433,8 @@ impl Tree {
 
     fn mark(&mut self, id: NodeId) {
         let node = self.nodes.get_mut(id);
-        if !node.has(flags::LISTED) {
-            node.set(flags::LISTED, true);
+        if !node.has(marks::LISTED) {
+            node.set(marks::LISTED, true);
             self.dirty.bytes += checkpoint::row_size(node);
             self.dirty.list(id);
         }
@@ -432,7 +442,7 @@ impl Tree {
 
     fn mark_gone(&mut self, id: NodeId) {
         let node = self.nodes.get(id);
-        if node.has(flags::STORED) {
+        if node.has(marks::STORED) {
             self.dirty.remove(node);
         }
     }

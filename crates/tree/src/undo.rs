@@ -116,9 +116,9 @@ impl Metadata {
     pub(crate) fn of(node: &Node) -> Metadata {
         Metadata {
             content: node.content,
-            mzxid: node.mzxid,
-            mtime: node.mtime,
-            version: node.version,
+            mzxid: node.mzxid(),
+            mtime: node.mtime(),
+            version: node.version(),
         }
     }
 }
@@ -133,8 +133,9 @@ fn take_back(tree: &mut Tree, step: Step) {
         } => {
             tree.detach(id, path_len);
             tree.alter(parent, |parent| {
-                parent.creates = parent.creates.wrapping_sub(1);
-                parent.pzxid = parent_pzxid;
+                let more = parent.more_mut();
+                more.creates = more.creates.wrapping_sub(1);
+                more.pzxid = parent_pzxid;
             });
         }
         Step::Deleted {
@@ -145,7 +146,7 @@ fn take_back(tree: &mut Tree, step: Step) {
             node,
         } => {
             tree.reattach(parent, id, *node, path_len);
-            tree.alter(parent, |parent| parent.pzxid = parent_pzxid);
+            tree.alter(parent, |parent| parent.more_mut().pzxid = parent_pzxid);
         }
         Step::DataReplaced {
             id,
@@ -156,9 +157,10 @@ fn take_back(tree: &mut Tree, step: Step) {
             old,
         } => tree.restore_data(id, old, |node| {
             node.content = content;
-            node.mzxid = mzxid;
-            node.mtime = mtime;
-            node.version = version;
+            let more = node.more_mut();
+            more.mzxid = mzxid;
+            more.mtime = mtime;
+            more.version = version;
         }),
     }
 }

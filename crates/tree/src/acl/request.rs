@@ -29,6 +29,7 @@ pub(crate) fn resolve(
     match list {
         [] => Err(ErrorCode::InvalidAcl),
         [only] if is_open(only) => Ok(AclId::OPEN),
+        _ if !store.has_room() => Err(ErrorCode::SystemError),
         _ => Ok(store.intern(expanded(list, identities, switches, room)?)),
     }
 }

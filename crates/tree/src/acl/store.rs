@@ -8,6 +8,7 @@ use quenda_proto::acl::{ANYONE, WORLD};
 
 use super::matcher::Matcher;
 use super::{AclEntry, AclId};
+use crate::node::LIST_MAX;
 use crate::row;
 
 #[derive(Debug)]
@@ -63,6 +64,11 @@ impl AclStore {
             removed: Vec::new(),
             seed: 0,
         }
+    }
+
+    /// Whether [`AclStore::intern`] has a number left.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.lists.len() <= LIST_MAX as usize
     }
 
     /// The number of a list with these entries. A new one is unused: it goes in the next sweep unless
@@ -249,7 +255,7 @@ impl AclLoader {
             .lists
             .get(id as usize)
             .is_some_and(|list| list.is_some());
-        if taken || id as usize > SPARSE + self.store.lists.len() {
+        if taken || id > LIST_MAX || id as usize > SPARSE + self.store.lists.len() {
             return false;
         }
         let encoded = encoded(&entries);

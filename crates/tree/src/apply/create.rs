@@ -107,9 +107,9 @@ impl Tree {
         let (parent_path, _) = split(given_path)?;
         let acl = tx.resolve_acl(&mut self.acls, new.acl)?;
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
-        self.check_permission(tx, self.nodes.get(parent).acl, CREATE)?;
+        self.check_permission(tx, self.nodes.get(parent).acl(), CREATE)?;
         let path = match new.sequential {
-            true => Cow::Owned(numbered(given_path, self.nodes.get(parent).creates)),
+            true => Cow::Owned(numbered(given_path, self.nodes.get(parent).creates())),
             false => Cow::Borrowed(given_path),
         };
         validate(&path).map_err(|_| ErrorCode::BadArguments)?;
@@ -142,15 +142,17 @@ impl Tree {
     ) -> NodeId {
         let name = path.rsplit('/').next().unwrap_or_default();
         let mut node = Node::new(name, data, acl);
-        (node.czxid, node.mzxid, node.pzxid) = (tx.zxid, tx.zxid, tx.zxid);
-        (node.ctime, node.mtime) = (tx.time_ms, tx.time_ms);
-        node.owner = owner.raw();
+        (node.czxid, node.ctime) = (tx.zxid, tx.time_ms);
+        if owner != Owner::Nobody {
+            node.more_mut().owner = owner.raw();
+        }
         node.content = digest::content(path, data, self.acls.hash(acl));
         let id = self.attach(parent, node, path.len());
         let zxid = tx.zxid;
         let parent_pzxid = self.alter(parent, |parent| {
-            parent.creates = parent.creates.wrapping_add(1);
-            std::mem::replace(&mut parent.pzxid, zxid)
+            let more = parent.more_mut();
+            more.creates = more.creates.wrapping_add(1);
+            std::mem::replace(&mut more.pzxid, zxid)
         });
         if let Some(undo) = &mut tx.undo {
             undo.created(id, parent, parent_pzxid, path.len());
@@ -160,7 +162,7 @@ impl Tree {
             path,
             zxid,
             acl,
-            parent_acl: self.nodes.get(parent).acl,
+            parent_acl: self.nodes.get(parent).acl(),
         });
         id
     }

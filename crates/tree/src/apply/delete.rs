@@ -23,11 +23,11 @@ impl Tree {
             return Err(ErrorCode::BadArguments);
         }
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
-        self.check_permission(tx, self.nodes.get(parent).acl, DELETE)?;
+        self.check_permission(tx, self.nodes.get(parent).acl(), DELETE)?;
         let id = self.child_at(parent, path).ok_or(ErrorCode::NoNode)?;
         let node = self.nodes.get(id);
-        check_version(request.version, node.version)?;
-        if node.children > 0 {
+        check_version(request.version, node.version())?;
+        if node.children() > 0 {
             return Err(ErrorCode::NotEmpty);
         }
         self.remove_node(tx, path, id);
@@ -37,11 +37,11 @@ impl Tree {
     /// Removes a childless znode.
     pub(super) fn remove_node(&mut self, tx: &mut Transaction<'_>, path: &str, id: NodeId) {
         let node = self.nodes.get(id);
-        let (acl, parent, bytes) = (node.acl, node.parent, node.data_len());
+        let (acl, parent, bytes) = (node.acl(), node.parent, node.data_len());
         let parent_acl = self.parent_acl(id);
-        let parent_pzxid = self.nodes.get(parent).pzxid;
+        let parent_pzxid = self.nodes.get(parent).pzxid();
         let removed = self.detach(id, path.len());
-        self.alter(parent, |parent| parent.pzxid = tx.zxid);
+        self.alter(parent, |parent| parent.more_mut().pzxid = tx.zxid);
         if let Some(undo) = &mut tx.undo {
             undo.deleted(id, removed, parent, parent_pzxid, path.len());
         }

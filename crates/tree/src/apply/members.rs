@@ -96,7 +96,7 @@ impl Tree {
         if !facts.quorum_synced {
             return Err(ErrorCode::NewConfigNoQuorum);
         }
-        self.check_permission(tx, self.nodes.get(self.config_node()).acl, WRITE)?;
+        self.check_permission(tx, self.nodes.get(self.config_node()).acl(), WRITE)?;
         if !next.has_member_ids() {
             return Err(ErrorCode::BadArguments);
         }
@@ -129,7 +129,7 @@ impl Tree {
     /// Whether a reconfig request would be granted in this state, whatever the leader's facts are: before the
     /// leader prepares for it. Sees to everything but the session; [`Tree::apply`] decides.
     pub fn may_reconfigure(&self, request: &Request<'_>) -> bool {
-        let acl = self.nodes.get(self.config_node()).acl;
+        let acl = self.nodes.get(self.config_node()).acl();
         let permitted = request.switches.skip_acl || self.allows(acl, WRITE, &request.identities);
         permitted && self.plan_reconfig(request).is_ok()
     }
@@ -155,15 +155,16 @@ impl Tree {
         self.ensemble = ensemble;
         let id = self.config_node();
         self.replace_data(id, CONFIG, Some(text.as_bytes()), |node| {
-            node.version = -1;
-            node.mzxid = version;
-            node.mtime = time_ms;
+            let more = node.more_mut();
+            more.version = -1;
+            more.mzxid = version;
+            more.mtime = time_ms;
         });
         changes.push(Change {
             kind: ChangeKind::DataChanged,
             path: CONFIG,
             zxid: version,
-            acl: self.nodes.get(id).acl,
+            acl: self.nodes.get(id).acl(),
             parent_acl: self.parent_acl(id),
         });
         self.nodes.get(id).stat()

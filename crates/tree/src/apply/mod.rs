@@ -285,7 +285,7 @@ impl Tree {
         let node = self.nodes.get(id);
         self.nodes
             .find(node.parent)
-            .map_or(node.acl, |parent| parent.acl)
+            .map_or(node.acl(), |parent| parent.acl())
     }
 }
 

@@ -131,7 +131,7 @@ impl Tree {
                 if reap::is_due(node, stamp.time_ms, never_used_ms) {
                     self.remove_node(&mut tx, path, id);
                     Ok(())
-                } else if node.children > 0 {
+                } else if node.children() > 0 {
                     Err(ErrorCode::NotEmpty)
                 } else {
                     Err(ErrorCode::BadVersion)

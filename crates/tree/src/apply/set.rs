@@ -22,18 +22,19 @@ impl Tree {
         let path = request.path.as_deref().ok_or(ErrorCode::BadArguments)?;
         let id = self.valid_node(path)?;
         let node = self.nodes.get(id);
-        self.check_permission(tx, node.acl, WRITE)?;
+        self.check_permission(tx, node.acl(), WRITE)?;
         let growth = request.data.map_or(0, <[u8]>::len) as i64 - node.data_len() as i64;
         self.check_quota(tx, path, 0, growth)?;
-        check_version(request.version, node.version)?;
+        check_version(request.version, node.version())?;
 
         let before = Metadata::of(node);
-        let acl = node.acl;
+        let acl = node.acl();
         let (zxid, time_ms) = (tx.zxid, tx.time_ms);
         let old = self.replace_data(id, path, request.data, |node| {
-            node.version = next_version(node.version);
-            node.mzxid = zxid;
-            node.mtime = time_ms;
+            let more = node.more_mut();
+            more.version = next_version(more.version);
+            more.mzxid = zxid;
+            more.mtime = time_ms;
         });
         if let Some(undo) = &mut tx.undo {
             undo.data_replaced(id, before, old);
@@ -62,17 +63,18 @@ impl Tree {
         let list = tx.resolve_acl(&mut self.acls, given)?;
         let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;
         let node = self.nodes.get(id);
-        self.check_permission(tx, node.acl, ADMIN)?;
-        check_version(request.version, node.aversion)?;
+        self.check_permission(tx, node.acl(), ADMIN)?;
+        check_version(request.version, node.aversion())?;
 
-        let old = node.acl;
+        let old = node.acl();
         let content = digest::content(path, node.data(), self.acls.hash(list));
         self.acls.acquire(list);
         self.acls.release(old);
         self.alter(id, |node| {
-            node.acl = list;
+            node.set_acl(list);
             node.content = content;
-            node.aversion = next_version(node.aversion);
+            let more = node.more_mut();
+            more.aversion = next_version(more.aversion);
         });
         Ok(self.nodes.get(id).stat())
     }
@@ -85,8 +87,8 @@ impl Tree {
         tx.session?;
         let id = self.valid_node(given(&request.path)?)?;
         let node = self.nodes.get(id);
-        self.check_permission(tx, node.acl, READ)?;
-        check_version(request.version, node.version)
+        self.check_permission(tx, node.acl(), READ)?;
+        check_version(request.version, node.version())
     }
 
     /// The znode at a path that has to obey the whole grammar.

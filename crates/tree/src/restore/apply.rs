@@ -7,7 +7,7 @@ use super::{Pieces, Restored};
 use crate::Tree;
 use crate::apply::{Applied, SessionEffect};
 use crate::command::Stamp;
-use crate::node::flags;
+use crate::node::marks;
 use crate::session::NewestSessions;
 use crate::snapshot::PersistedStat;
 
@@ -95,9 +95,9 @@ impl Tree {
             return;
         };
         let kept = old.nodes.get(kept);
-        let list = self.acls.intern(old.acls.entries(kept.acl).to_vec());
+        let list = self.acls.intern(old.acls.entries(kept.acl()).to_vec());
         self.acls.acquire(list);
-        let before = self.alter(id, |node| std::mem::replace(&mut node.acl, list));
+        let before = self.alter(id, |node| node.replace_acl(list));
         self.acls.release(before);
         let stat = PersistedStat::of(kept);
         self.replace_data(id, CONFIG, kept.data(), |node| stat.put(node));
@@ -122,7 +122,7 @@ impl Tree {
         self.dirty.take_removed(&mut old.dirty);
         for id in old.nodes.ids() {
             let node = old.nodes.get(id);
-            if node.has(flags::STORED) {
+            if node.has(marks::STORED) {
                 self.dirty.remove(node);
             }
         }

@@ -94,7 +94,7 @@ impl Builder {
     fn overwrite(&mut self, id: NodeId, path: &str, acl: AclId, record: &Record<'_>) {
         let tree = &mut self.tree;
         tree.acls.acquire(acl);
-        let before = tree.alter(id, |node| std::mem::replace(&mut node.acl, acl));
+        let before = tree.alter(id, |node| node.replace_acl(acl));
         tree.acls.release(before);
         tree.replace_data(id, path, record.data, |node| record.stat.put(node));
     }

@@ -201,7 +201,7 @@ impl<'v> Walk<'v> {
             self.path.push('/');
             self.path.push_str(node.name_text());
         }
-        let acl = match node.acl {
+        let acl = match node.acl() {
             AclId::OPEN => OPEN_ACL,
             acl => i64::from(acl.0),
         };

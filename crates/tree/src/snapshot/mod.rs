@@ -15,7 +15,7 @@ pub use export::{Exported, RowCursor, RowView, ViewError, export};
 pub use map::MapView;
 pub(crate) use read::{Content, read};
 
-use crate::node::Node;
+use crate::node::{More, Node};
 
 /// First bytes of a stream: "ZKSN".
 pub(crate) const MAGIC: i32 = 0x5A4B_534E;
@@ -150,28 +150,33 @@ pub(crate) struct PersistedStat {
 
 impl PersistedStat {
     pub(crate) fn of(node: &Node) -> PersistedStat {
+        let more = node.more();
         PersistedStat {
             czxid: node.czxid,
-            mzxid: node.mzxid,
+            mzxid: more.mzxid,
             ctime: node.ctime,
-            mtime: node.mtime,
-            version: node.version,
-            creates: node.creates,
-            aversion: node.aversion,
-            owner: node.owner,
-            pzxid: node.pzxid,
+            mtime: more.mtime,
+            version: more.version,
+            creates: more.creates,
+            aversion: more.aversion,
+            owner: more.owner,
+            pzxid: more.pzxid,
         }
     }
 
     pub(crate) fn put(&self, node: &mut Node) {
+        let links = node.more();
         node.czxid = self.czxid;
-        node.mzxid = self.mzxid;
         node.ctime = self.ctime;
-        node.mtime = self.mtime;
-        node.version = self.version;
-        node.creates = self.creates;
-        node.aversion = self.aversion;
-        node.owner = self.owner;
-        node.pzxid = self.pzxid;
+        node.set_more(More {
+            mzxid: self.mzxid,
+            mtime: self.mtime,
+            version: self.version,
+            creates: self.creates,
+            aversion: self.aversion,
+            owner: self.owner,
+            pzxid: self.pzxid,
+            ..links
+        });
     }
 }
