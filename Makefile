@@ -28,7 +28,7 @@ build-deps: ## Install what the build needs and the machine lacks (Debian)
 	@integration/build-deps
 
 .PHONY: test
-test: build-deps check unit build ## Every test; the long suites in bounded form
+test: build-deps check unit instructions build ## Every test; the long suites in bounded form
 	integration/install
 	$(MAKE) --no-print-directory fuzz-bounded crash-bounded four-letter operating operators zkcli field-reports differential docker-test kazoo kazoo-ensemble \
 		sim-bounded failover-bounded rolling-bounded chaos-bounded compat-bounded
@@ -44,6 +44,14 @@ check: build-deps ## Format, lints, generated code, crate levels
 .PHONY: unit
 unit: build-deps ## Tests of the crates
 	cargo test --release --locked --workspace
+
+.PHONY: instructions
+instructions: build-deps ## Instructions of fixed work, compared with what is recorded
+	integration/instructions/run
+
+.PHONY: instructions-record
+instructions-record: build-deps ## Record them anew
+	integration/instructions/run --record
 
 .PHONY: kazoo
 kazoo: ## kazoo's own suite against one member
