@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -7,13 +7,15 @@ use raft::eraftpb::{self, EntryType, MessageType};
 use raft::{Changer, RawNode, SnapshotStatus, StateRole};
 
 use crate::config::Config;
-use crate::entry::{HardState, LogBatch, LogEntry};
+use crate::entry::{EntryKind, HardState, LogBatch, LogEntry};
 use crate::error::{ConfigError, MembershipError, ProposeError, ReadIndexError, StepError};
 use crate::membership::{self, Membership, MembershipChange};
 use crate::message::{self, Message};
 use crate::recovered::Recovered;
 use crate::status::{PeerStatus, Role, Status};
+use crate::uncommitted::Uncommitted;
 use crate::window::{self, LogWindow};
+use crate::wire::WireMessage;
 
 /// How far the term of a message may be ahead. An election adds one, so no member ever lags that much; and raft gives
 /// up the whole process when terms come to their end.
@@ -86,6 +88,10 @@ pub struct Consensus {
     config: Config,
     hard_state: HardState,
     outstanding: VecDeque<Outstanding>,
+    /// Commands of entries, by index and term, that raft was given since the last [`Ready`]: it may take them into its
+    /// log or not. All that it has taken are in the window then.
+    arriving: BTreeMap<(u64, u64), Bytes>,
+    uncommitted: Uncommitted,
     /// Newest entry of a snapshot that the host is installing. Until it is applied, this member must not
     /// start an election: raft would look for entries that the snapshot replaces.
     installing: Option<u64>,
@@ -119,6 +125,8 @@ impl Consensus {
             config,
             hard_state,
             outstanding: VecDeque::new(),
+            arriving: BTreeMap::new(),
+            uncommitted: Uncommitted::default(),
             installing: None,
             passive: false,
             owed: (0, 0),
@@ -194,20 +202,31 @@ impl Consensus {
     ///
     /// # Errors
     /// See [`ProposeError`]; nothing was appended then.
-    pub fn propose_batch(&mut self, commands: Vec<Vec<u8>>) -> Result<Range<u64>, ProposeError> {
+    pub fn propose_batch<C: Into<Bytes>>(
+        &mut self,
+        commands: Vec<C>,
+    ) -> Result<Range<u64>, ProposeError> {
         let first = self.last_index() + 1;
-        if commands.is_empty() {
+        let term = self.node.raft.term;
+        let entries: Vec<_> = (first..)
+            .zip(commands)
+            .map(|(index, command)| LogEntry {
+                index,
+                term,
+                kind: EntryKind::Normal,
+                data: command.into(),
+            })
+            .collect();
+        if entries.is_empty() {
             return Ok(first..first);
         }
         debug_assert!(
-            commands.iter().all(|data| !data.is_empty()),
+            entries.iter().all(|entry| !entry.data.is_empty()),
             "an empty command is a leader's first entry"
         );
-        let entries = commands.into_iter().map(|data| eraftpb::Entry {
-            data,
-            ..eraftpb::Entry::default()
-        });
-        self.append(entries.collect())?;
+        let bytes = entries.iter().map(|entry| entry.data.len() as u64).sum();
+        self.append(entries.iter().map(window::to_raft).collect(), bytes)?;
+        self.keep(entries);
         Ok(first..self.last_index() + 1)
     }
 
@@ -215,7 +234,7 @@ impl Consensus {
     ///
     /// # Errors
     /// See [`ProposeError`].
-    pub fn propose(&mut self, command: Vec<u8>) -> Result<u64, ProposeError> {
+    pub fn propose(&mut self, command: impl Into<Bytes>) -> Result<u64, ProposeError> {
         Ok(self.propose_batch(vec![command])?.start)
     }
 
@@ -236,12 +255,35 @@ impl Consensus {
         }
         let change = membership::to_raft(changes, context);
         self.check_change(&change)?;
-        self.append(vec![eraftpb::Entry {
+        let data = change.encode_to_vec();
+        let bytes = data.len() as u64;
+        let entry = eraftpb::Entry {
             entry_type: EntryType::EntryConfChangeV2 as i32,
-            data: change.encode_to_vec(),
+            data,
             ..eraftpb::Entry::default()
-        }])?;
+        };
+        self.append(vec![entry], bytes)?;
         Ok(self.last_index())
+    }
+
+    /// Keeps the commands of entries that raft was given.
+    fn keep(&mut self, entries: Vec<LogEntry>) {
+        let with_data = entries.into_iter().filter(|entry| !entry.data.is_empty());
+        self.arriving
+            .extend(with_data.map(|entry| ((entry.index, entry.term), entry.data)));
+    }
+
+    /// The data of an entry of raft, if it is here: that of an entry which was replaced meanwhile is not.
+    fn data(&self, entry: &eraftpb::Entry) -> Option<Bytes> {
+        if !window::is_stub(entry) {
+            return Some(Bytes::copy_from_slice(&entry.data));
+        }
+        let key = (entry.index, entry.term);
+        let kept = self.node.store().entry(entry.index);
+        let arriving = || self.arriving.get(&key).cloned();
+        kept.filter(|kept| kept.term == entry.term)
+            .map(|kept| kept.data.clone())
+            .or_else(arriving)
     }
 
     /// Takes a message of another member.
@@ -264,7 +306,7 @@ impl Consensus {
         }
     }
 
-    fn step_message(&mut self, message: eraftpb::Message) -> Result<(), StepError> {
+    fn step_message(&mut self, message: WireMessage) -> Result<(), StepError> {
         if message.to != self.config.id {
             return Err(StepError::Misdirected { to: message.to });
         }
@@ -273,11 +315,13 @@ impl Consensus {
             return Err(StepError::Unexpected);
         }
         // A call to take leadership over, which is no loss to miss.
+        let (message, entries) = message.into_raft();
         if message.msg_type() == MessageType::MsgTimeoutNow && !self.may_campaign() {
             return Ok(());
         }
         self.check_promises(&message)?;
         let from = message.from;
+        self.keep(entries);
         let result = self.node.step(message);
         self.pin_election_timeout();
         result.map_err(|error| match error {
@@ -401,6 +445,7 @@ impl Consensus {
     pub fn ready(&mut self) -> Option<Ready> {
         let snapshot_wanted = self.node.mut_store().take_wanted();
         if !self.node.has_ready() {
+            self.arriving.clear();
             return snapshot_wanted.map(|wanted| Ready {
                 snapshot_wanted: Some(wanted),
                 ..Ready::default()
@@ -417,11 +462,16 @@ impl Consensus {
             self.installing = Some(image.index);
         }
         let persist = self.batch_to_persist(&mut raw);
-        let mut messages = from_raft_messages(&raw.take_messages());
-        let held = from_raft_messages(&raw.take_persisted_messages());
+        let mut messages = self.complete_messages(raw.take_messages());
+        let held = self.complete_messages(raw.take_persisted_messages());
+        self.arriving.clear();
+        let committed = self.complete_entries(&raw.take_committed_entries());
+        if let Some(last) = committed.last() {
+            self.uncommitted.committed(last.index);
+        }
         let ready = Ready {
             number: raw.number(),
-            committed: from_raft_entries(raw.take_committed_entries()),
+            committed,
             reads: self.own_reads(&mut raw),
             persist,
             messages: Vec::new(),
@@ -616,8 +666,12 @@ impl Consensus {
         Ok(())
     }
 
-    fn append(&mut self, entries: Vec<eraftpb::Entry>) -> Result<(), ProposeError> {
+    fn append(&mut self, entries: Vec<eraftpb::Entry>, bytes: u64) -> Result<(), ProposeError> {
         self.check_may_propose()?;
+        let (term, max) = (self.node.raft.term, self.config.max_uncommitted_bytes);
+        if !self.uncommitted.admits(term, bytes, max) {
+            return Err(ProposeError::Full);
+        }
         let proposal = eraftpb::Message {
             msg_type: MessageType::MsgPropose as i32,
             from: self.config.id,
@@ -628,7 +682,9 @@ impl Consensus {
         self.node
             .raft
             .step(proposal)
-            .map_err(|_| ProposeError::Full)
+            .map_err(|_| ProposeError::Full)?;
+        self.uncommitted.proposed(self.last_index(), bytes);
+        Ok(())
     }
 
     fn check_change(&self, change: &eraftpb::ConfChangeV2) -> Result<(), MembershipError> {
@@ -650,12 +706,35 @@ impl Consensus {
     /// the next batch, and a leader tells it again after a restart.
     fn batch_to_persist(&mut self, raw: &mut raft::Ready) -> Option<LogBatch> {
         let must_write = raw.must_sync();
-        let entries = from_raft_entries(raw.take_entries());
+        let entries = self.complete_entries(&raw.take_entries());
         self.node.mut_store().append(&entries);
         must_write.then_some(LogBatch {
             hard_state: self.hard_state,
             entries,
         })
+    }
+
+    /// Entries that are in the log.
+    fn complete_entries(&self, entries: &[eraftpb::Entry]) -> Vec<LogEntry> {
+        let complete = |entry| {
+            let data = self.data(entry);
+            window::from_raft(entry, data.expect("the commands of an entry stay with it"))
+        };
+        entries.iter().map(complete).collect()
+    }
+
+    /// Messages as they travel. One with entries that have been replaced since is of an earlier term, and as good as lost.
+    fn complete_messages(&self, messages: Vec<eraftpb::Message>) -> Vec<Message> {
+        let mut complete = Vec::with_capacity(messages.len());
+        for message in messages {
+            let mut next = WireMessage::from_raft(message, |entry| self.data(entry));
+            while let Some(mut wire) = next {
+                // Raft bounds what it sees.
+                next = wire.split_off(self.config.max_message_bytes);
+                complete.push(Message::new(wire));
+            }
+        }
+        complete
     }
 
     /// Gives the messages that wait for nothing any more, in order: those in front that are `durable`.
@@ -703,14 +782,6 @@ fn mix(value: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-fn from_raft_messages(messages: &[eraftpb::Message]) -> Vec<Message> {
-    messages.iter().map(Message::from_raft).collect()
-}
-
-fn from_raft_entries(entries: Vec<eraftpb::Entry>) -> Vec<LogEntry> {
-    entries.into_iter().map(window::from_raft).collect()
 }
 
 fn from_raft_hard_state(state: &eraftpb::HardState) -> HardState {

@@ -28,7 +28,9 @@ mod membership;
 mod message;
 mod recovered;
 mod status;
+mod uncommitted;
 mod window;
+mod wire;
 
 pub use config::Config;
 pub use consensus::{Consensus, ReadIndex, Ready, SnapshotImage, SnapshotRequest};

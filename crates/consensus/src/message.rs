@@ -1,12 +1,13 @@
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use prost::Message as _;
-use raft::eraftpb::{self, MessageType};
+use raft::eraftpb::MessageType;
 
 use crate::consensus::SnapshotImage;
 use crate::error::StepError;
+use crate::wire::WireMessage;
 
 /// One message between two members: an opaque payload and where it goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     /// The sender.
     pub from: u64,
@@ -15,22 +16,40 @@ pub struct Message {
     /// The snapshot that the message announces, if it announces one. The sender reports what became of
     /// it with [`crate::Consensus::report_snapshot`]; until then the receiver gets nothing else.
     pub snapshot_index: Option<u64>,
-    /// Raft's own encoding, for [`crate::Consensus::step`] of the receiver.
-    pub payload: Bytes,
+    wire: WireMessage,
 }
 
 impl Message {
-    pub(crate) fn from_raft(message: &eraftpb::Message) -> Message {
-        let snapshot = message.snapshot.as_ref();
+    pub(crate) fn new(wire: WireMessage) -> Message {
+        let snapshot = wire.snapshot.as_ref();
         Message {
-            from: message.from,
-            to: message.to,
+            from: wire.from,
+            to: wire.to,
             snapshot_index: snapshot
                 .and_then(|snapshot| snapshot.metadata.as_ref())
                 .map(|metadata| metadata.index)
                 .filter(|index| *index > 0),
-            payload: Bytes::from(message.encode_to_vec()),
+            wire,
         }
+    }
+
+    /// Length of [`Message::encode`].
+    pub fn encoded_len(&self) -> usize {
+        self.wire.encoded_len()
+    }
+
+    /// Appends raft's own encoding, for [`crate::Consensus::step`] of the receiver. Commands are copied here, and
+    /// nowhere before.
+    pub fn encode(&self, out: &mut BytesMut) {
+        out.reserve(self.encoded_len());
+        self.wire.encode_raw(out);
+    }
+
+    /// The same by itself.
+    pub fn payload(&self) -> Bytes {
+        let mut out = BytesMut::new();
+        self.encode(&mut out);
+        out.freeze()
     }
 }
 
@@ -47,7 +66,7 @@ pub fn announced_snapshot(payload: &[u8]) -> Result<Option<SnapshotImage>, StepE
 }
 
 /// Whether members send each other such messages. Raft gives up the whole process over some of the others.
-pub(crate) fn is_between_members(message: &eraftpb::Message) -> bool {
+pub(crate) fn is_between_members(message: &WireMessage) -> bool {
     let Some(kind) = MessageType::from_i32(message.msg_type) else {
         return false;
     };
@@ -77,7 +96,7 @@ pub(crate) fn is_between_members(message: &eraftpb::Message) -> bool {
 
 /// Whether the entries follow each other and what they are appended to, in index and in term. Behind the end of
 /// its log raft takes term 0 for the right one.
-fn is_continuous(message: &eraftpb::Message) -> bool {
+fn is_continuous(message: &WireMessage) -> bool {
     let (mut index, mut term) = (message.index, message.log_term);
     if index > 0 && term == 0 {
         return false;
@@ -89,27 +108,28 @@ fn is_continuous(message: &eraftpb::Message) -> bool {
     })
 }
 
-pub(crate) fn decode(payload: &[u8]) -> Result<eraftpb::Message, StepError> {
-    eraftpb::Message::decode(payload).map_err(|error| StepError::Undecodable(error.to_string()))
+pub(crate) fn decode(payload: &[u8]) -> Result<WireMessage, StepError> {
+    WireMessage::decode(payload).map_err(|error| StepError::Undecodable(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::WireEntry;
 
-    fn message(kind: i32, entries: &[(u64, u64)]) -> eraftpb::Message {
-        let entry = |(index, term): &(u64, u64)| eraftpb::Entry {
+    fn message(kind: i32, entries: &[(u64, u64)]) -> WireMessage {
+        let entry = |(index, term): &(u64, u64)| WireEntry {
             index: *index,
             term: *term,
-            ..eraftpb::Entry::default()
+            ..WireEntry::default()
         };
-        eraftpb::Message {
+        WireMessage {
             msg_type: kind,
             term: 3,
             index: 7,
             log_term: 2,
             entries: entries.iter().map(entry).collect(),
-            ..eraftpb::Message::default()
+            ..WireMessage::default()
         }
     }
 
@@ -139,7 +159,7 @@ mod tests {
         assert!(!is_taken(&[(8, 2), (10, 2)]), "a gap");
         assert!(!is_taken(&[(8, 1)]), "a term that goes back");
         assert!(!is_taken(&[(8, 4)]), "a term to come");
-        let behind = |index| eraftpb::Message {
+        let behind = |index| WireMessage {
             index,
             log_term: 0,
             ..message(append, &[])

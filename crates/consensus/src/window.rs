@@ -155,6 +155,12 @@ impl LogWindow {
     fn position(&self, index: u64) -> usize {
         (index - self.first()) as usize
     }
+
+    /// The entry at this index, if it is here.
+    pub(crate) fn entry(&self, index: u64) -> Option<&LogEntry> {
+        let position = index.checked_sub(self.first())?;
+        self.entries.get(position as usize)
+    }
 }
 
 impl Storage for LogWindow {
@@ -247,18 +253,30 @@ fn data_len(entry: &LogEntry) -> u64 {
     entry.data.len() as u64
 }
 
-fn to_raft(entry: &LogEntry) -> Entry {
+/// An entry as raft gets it. Raft copies what it is given, several times, and never looks at commands: an entry with
+/// commands comes without them, and with raft's disused `sync_log` as the mark of that.
+pub(crate) fn to_raft(entry: &LogEntry) -> Entry {
+    let stays = entry.kind == EntryKind::Normal;
     Entry {
         entry_type: i32::from(entry.kind.code()),
         term: entry.term,
         index: entry.index,
-        data: entry.data.to_vec(),
+        data: match stays {
+            true => Vec::new(),
+            false => entry.data.to_vec(),
+        },
+        sync_log: stays && !entry.data.is_empty(),
         ..Entry::default()
     }
 }
 
-/// Takes an entry of raft over without copying its data.
-pub(crate) fn from_raft(entry: Entry) -> LogEntry {
+/// Whether the commands of this entry of raft are elsewhere.
+pub(crate) fn is_stub(entry: &Entry) -> bool {
+    entry.sync_log
+}
+
+/// The entry of raft with this data.
+pub(crate) fn from_raft(entry: &Entry, data: Bytes) -> LogEntry {
     let kind = match entry.entry_type() {
         EntryType::EntryNormal => EntryKind::Normal,
         EntryType::EntryConfChange => EntryKind::ConfChange,
@@ -268,6 +286,6 @@ pub(crate) fn from_raft(entry: Entry) -> LogEntry {
         index: entry.index,
         term: entry.term,
         kind,
-        data: Bytes::from(entry.data),
+        data,
     }
 }

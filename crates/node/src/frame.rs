@@ -1,6 +1,7 @@
 //! What members tell each other: one frame is a tag and its fields, big-endian, every length checked.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use quenda_consensus::Message;
 
 /// Why a frame was not taken. The member is as it was.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -137,6 +138,15 @@ const NOT_MEMBER: u8 = 9;
 /// Whether the bytes of a frame are commands for the leader's log.
 pub fn is_forward(frame: &[u8]) -> bool {
     frame.first() == Some(&FORWARD)
+}
+
+/// The bytes of [`Frame::Raft`] with this message, whose commands are copied once.
+pub fn encode_raft(to_learner: bool, message: &Message) -> Bytes {
+    let mut out = BytesMut::with_capacity(2 + message.encoded_len());
+    out.put_u8(RAFT);
+    out.put_u8(u8::from(to_learner));
+    message.encode(&mut out);
+    out.freeze()
 }
 
 impl Frame<'_> {

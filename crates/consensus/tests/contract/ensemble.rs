@@ -72,7 +72,7 @@ impl Ensemble {
         }
         if let Some(member) = self.members.get_mut(&message.to) {
             // A message for an earlier life of the member may be refused; that is its right.
-            let _outcome = member.raft.step(&message.payload);
+            let _outcome = member.raft.step(&message.payload());
         }
     }
 
@@ -236,11 +236,11 @@ fn a_vote_leaves_only_when_it_is_durable() {
     ensemble.member(1).settle();
     let asked: Vec<Message> = std::mem::take(&mut ensemble.member(1).outbox);
     for message in asked.iter().filter(|message| message.to == 2) {
-        ensemble.member(2).raft.step(&message.payload).unwrap();
+        ensemble.member(2).raft.step(&message.payload()).unwrap();
     }
     ensemble.member(2).settle();
     for message in std::mem::take(&mut ensemble.member(2).outbox) {
-        ensemble.member(1).raft.step(&message.payload).unwrap();
+        ensemble.member(1).raft.step(&message.payload()).unwrap();
     }
     // The pre-vote is won; the real request must wait for the candidate's own vote on disk.
     ensemble.member(1).pump();
@@ -250,7 +250,7 @@ fn a_vote_leaves_only_when_it_is_durable() {
     let asked: Vec<Message> = std::mem::take(&mut ensemble.member(1).outbox);
     assert_eq!(asked.len(), 2);
     for message in asked.iter().filter(|message| message.to == 2) {
-        ensemble.member(2).raft.step(&message.payload).unwrap();
+        ensemble.member(2).raft.step(&message.payload()).unwrap();
     }
     ensemble.member(2).pump();
     assert!(
@@ -444,7 +444,7 @@ fn the_same_inputs_give_the_same_outputs() {
         for _ in 0..200 {
             ensemble.round();
             trace.extend(ensemble.network.iter().cloned());
-            trace.retain(|message| !message.payload.is_empty());
+            trace.retain(|message| !message.payload().is_empty());
         }
         let leader = ensemble.leader();
         (trace, leader, ensemble.leaders)

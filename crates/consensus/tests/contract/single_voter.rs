@@ -84,7 +84,7 @@ fn a_batch_of_proposals_gets_consecutive_indices_and_one_write() {
     member.settle();
     assert_eq!(member.commands(), commands);
     assert_eq!(member.state.commands[0].0, range.start);
-    let next = member.raft.propose_batch(Vec::new()).unwrap();
+    let next = member.raft.propose_batch(Vec::<Vec<u8>>::new()).unwrap();
     assert!(next.is_empty());
 }
 
@@ -290,13 +290,16 @@ fn a_member_without_a_past_votes_for_nobody_and_acknowledges_nothing_it_lacks() 
     other.settle();
     let request = other.outbox.pop().expect("asks for a vote");
     let mut joining = Member::start(1, 7, Recovered::joining());
-    assert_eq!(joining.raft.step(&request.payload), Err(StepError::Joining));
+    assert_eq!(
+        joining.raft.step(&request.payload()),
+        Err(StepError::Joining)
+    );
     // A leader that does not know yet what is lost: MsgHeartbeat from 2 to 1 in term 2, commit 5.
     let heartbeat = [8, 8, 16, 1, 24, 2, 32, 2, 64, 5];
     assert_eq!(joining.raft.step(&heartbeat), Err(StepError::Joining));
     // A voter that answers as it should.
     let mut voter = Member::start(1, 7, Recovered::bootstrap([1, 2], []));
-    voter.raft.step(&request.payload).expect("a vote");
+    voter.raft.step(&request.payload()).expect("a vote");
     let lost = StepError::LostEntries {
         believed: 5,
         last: 1,
@@ -351,7 +354,7 @@ fn takes_no_foreign_or_damaged_message() {
     let request = other.outbox.pop().expect("asks for a vote");
     assert_eq!((request.from, request.to), (2, 1));
     assert_eq!(
-        other.raft.step(&request.payload),
+        other.raft.step(&request.payload()),
         Err(StepError::Misdirected { to: 1 })
     );
 }

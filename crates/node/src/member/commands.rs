@@ -78,7 +78,7 @@ impl Member {
             is_reconfig(command) || held.is_some_and(|held| first_origin(command) == held)
         });
         let entry = batch(time_ms, &self.log_queue[..length]);
-        let taken = self.consensus.propose(entry.into()).is_ok();
+        let taken = self.consensus.propose(entry).is_ok();
         if taken {
             dequeue(&mut self.log_queue, length);
         }

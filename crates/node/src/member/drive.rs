@@ -5,7 +5,7 @@ use quenda_consensus::{Message, Ready};
 
 use super::Member;
 use crate::barriers::Waiter;
-use crate::frame::Frame;
+use crate::frame::{self, Frame};
 use crate::work::{Install, Outgoing, Work};
 
 impl Member {
@@ -94,18 +94,14 @@ impl Member {
             if votes && self.peers.is_joining(to) {
                 continue;
             }
-            let payload = &message.payload;
             let frame = match message.snapshot_index {
                 Some(_) => {
                     self.peers.entry(to).fetching_tick = self.tick;
-                    Frame::SnapshotOffer { payload }
+                    let payload = &message.payload();
+                    Frame::SnapshotOffer { payload }.encode()
                 }
-                None => Frame::Raft {
-                    to_learner: !votes && self.membership.contains(to),
-                    payload,
-                },
+                None => frame::encode_raft(!votes && self.membership.contains(to), &message),
             };
-            let frame = frame.encode();
             self.send(to, frame);
         }
     }

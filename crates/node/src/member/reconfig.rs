@@ -99,7 +99,7 @@ impl Member {
         if let Some(held) = &mut self.held
             && let Wait::Exchange { permit, .. } = &mut held.wait
             && *permit == Permit::Unasked
-            && self.consensus.propose(batch(time_ms, &[]).into()).is_ok()
+            && self.consensus.propose(batch(time_ms, &[])).is_ok()
         {
             *permit = Permit::Asked;
         }
@@ -317,7 +317,7 @@ impl Member {
                 Err(MembershipError::InProgress | MembershipError::Invalid(_)) => {}
             }
         }
-        self.consensus.propose(entry.into())
+        self.consensus.propose(entry)
     }
 
     /// What the leader knows about a reconfiguration, and what of it can be put into force with it. Where it
