@@ -37,9 +37,8 @@ def _run(program, name):
     with tempfile.TemporaryDirectory() as folder:
         command = [
             "valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={folder}/counted",
-            # Instructions are collected there alone, but calls everywhere: those before it go into a dump of their own.
-            # The same pattern twice would count for one of the options alone.
-            f"--toggle-collect=*{COUNTED}", f"--dump-before=*::{COUNTED}", f"--dump-after=instructions::{COUNTED}", program,
+            # What comes before goes into a dump of its own. With the same pattern twice one of the options would be dropped.
+            f"--dump-before=*::{COUNTED}", f"--dump-after=instructions::{COUNTED}", program,
         ] + ([name] if name else [])
         environment = {**os.environ, **ENVIRONMENT}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
