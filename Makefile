@@ -168,6 +168,23 @@ compare: build ## Quenda and a genuine ZooKeeper side by side: ratios of speed, 
 compare-ensemble: build ## The same with three members each
 	integration/compare/run --members 3
 
+.PHONY: floor
+floor: build ## How far Quenda is from a bare echo server and a bare fdatasync loop
+	cargo build --release --locked -p quenda-cli --example echo
+	integration/compare/run-floor --write
+
+.PHONY: startup
+startup: build ## Start, stop and crash recovery with 1 M and 10 M znodes
+	integration/compare/run-startup --write
+
+.PHONY: pause
+pause: build ## Latency while checkpoints, snapshots and images are made
+	integration/compare/run-pause --write
+
+.PHONY: growth
+growth: build ## What an operation costs against the number of znodes, children, watches, sessions, members
+	integration/compare/run-growth --write
+
 .PHONY: compare-snapshot
 compare-snapshot: build ## How long an empty member takes a million znodes, and what it costs the writers meanwhile
 	integration/compare/run-snapshot
