@@ -155,6 +155,9 @@ pub const PEER_DELIVERED_BYTES: usize = 16 << 20;
 /// Bytes of queued frames that go to a peer's socket in one turn.
 pub const PEER_WRITE_BYTES: usize = 1 << 20;
 
+/// Longest frame that its sender writes into an idle peer's socket itself; longer ones are left to the connection's task.
+pub const PEER_DIRECT_BYTES: usize = 32 << 10;
+
 /// Bytes of room for one read from a peer's socket.
 pub const PEER_READ_BYTES: usize = 256 << 10;
 

@@ -1,6 +1,7 @@
 //! One open connection between two members: frames both ways, signs of life, and what became of it.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,8 +60,14 @@ impl End {
 pub(super) async fn serve(wire: Wire, place: &Place, context: &Context) -> End {
     match wire {
         Wire::Plain(mut stream) => {
+            // Without a descriptor to spare all frames go through the connection's task.
+            if let Ok(socket) = stream.as_fd().try_clone_to_owned() {
+                place.outbox.connect(socket.into());
+            }
             let (read_half, write_half) = stream.split();
-            serve_halves(read_half, write_half, place, context).await
+            let end = serve_halves(read_half, write_half, place, context).await;
+            place.outbox.disconnect();
+            end
         }
         Wire::Secure(stream) => {
             let (read_half, write_half) = tokio::io::split(stream);
@@ -172,7 +179,16 @@ async fn write_frames(
     while place.outbox.try_take(PEER_WRITE_BYTES, &mut frames) {
         if frames.is_empty() {
             writer.flush().await?;
-            wait(&mut writer, place, facts).await;
+            place.outbox.leave();
+            let occasion = wait(place, facts).await;
+            if let Some(rest) = place.outbox.claim() {
+                writer.rest(rest);
+            }
+            match occasion {
+                Occasion::Frames => {}
+                Occasion::Facts => put_facts(&mut writer, facts),
+                Occasion::Ping => writer.frame(Kind::Ping, Bytes::new()),
+            }
             continue;
         }
         for frame in frames.drain(..) {
@@ -184,20 +200,26 @@ async fn write_frames(
     writer.shutdown().await
 }
 
+/// What there is to write for.
+enum Occasion {
+    Frames,
+    Facts,
+    Ping,
+}
+
 /// Waits for frames to be queued, for a change of the facts, or for the time of a ping.
-async fn wait(
-    writer: &mut Writer<impl AsyncWrite + Unpin>,
-    place: &Place,
-    facts: &mut watch::Receiver<Facts>,
-) {
+async fn wait(place: &Place, facts: &mut watch::Receiver<Facts>) -> Occasion {
     tokio::select! {
-        () = place.outbox.changed() => {}
+        () = place.outbox.changed() => Occasion::Frames,
         changed = facts.changed() => match changed {
-            Ok(()) => put_facts(writer, facts),
+            Ok(()) => Occasion::Facts,
             // The identity is gone, and with it everything else, soon.
-            Err(_) => sleep(Duration::from_millis(10)).await,
+            Err(_) => {
+                sleep(Duration::from_millis(10)).await;
+                Occasion::Frames
+            }
         },
-        () = sleep(PEER_PING_INTERVAL) => writer.frame(Kind::Ping, Bytes::new()),
+        () = sleep(PEER_PING_INTERVAL) => Occasion::Ping,
     }
 }
 

@@ -47,6 +47,12 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
     }
 
+    /// Adds the rest of a frame whose beginning was written elsewhere; nothing else may have been added before it.
+    pub(super) fn rest(&mut self, rest: Bytes) {
+        debug_assert!(self.small.is_empty() && self.pieces.is_empty());
+        self.pieces.push_back(rest);
+    }
+
     /// Writes all that was added.
     ///
     /// # Errors
