@@ -11,7 +11,7 @@ use crate::connection::TlsArgs;
 
 /// What to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Workload {
     /// getData of a random znode
     Get,
@@ -23,10 +23,16 @@ pub enum Workload {
     Set,
     /// create of new znodes
     Create,
+    /// create of new sequential znodes
+    Sequential,
+    /// create of a znode and its delete, by turns; each counts as one request
+    CreateDelete,
     /// getData and setData, see --read-ratio
     Mixed,
     /// transactions of --batch setData each; a transaction counts as one request
     Multi,
+    /// transactions of a check of one znode and a setData of another; a transaction counts as one request
+    CheckSet,
     /// one change, --connections watchers: time to the first, middle and last event
     Watch,
     /// open --connections sessions and keep them idle for --duration

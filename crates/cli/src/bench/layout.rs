@@ -38,7 +38,11 @@ impl Layout {
             .with_context(|| format!("cannot create {root}"))?;
         let layout = Layout { root, client };
         let count = match args.workload {
-            Workload::Create | Workload::Sessions | Workload::Survive => 0,
+            Workload::Create
+            | Workload::Sequential
+            | Workload::CreateDelete
+            | Workload::Sessions
+            | Workload::Survive => 0,
             Workload::Watch => 1,
             _ => args.znodes,
         };

@@ -16,7 +16,7 @@ use super::layout::Layout;
 use super::observe::{Shared, Times, observe};
 use super::recorder::{Recorder, lock};
 use super::report::Report;
-use super::requests::{Kind, Requests};
+use super::requests::{Kind, Material, Requests};
 use super::{connect_options, runtime};
 
 /// How long a run waits at its end for the replies that are still due.
@@ -124,6 +124,7 @@ async fn run_connections(
     shared: &Arc<Shared>,
 ) {
     let mut tasks = JoinSet::new();
+    let material = Arc::new(Material::new(args, root));
     for (number, wire) in part.wires {
         let share = |total: u64| {
             let connections = args.connections() as u64;
@@ -131,7 +132,7 @@ async fn run_connections(
         };
         let mut connection = Connection {
             wire,
-            requests: Requests::new(args, root, number),
+            requests: Requests::new(args, root, Arc::clone(&material), number),
             depth: args.depth,
             left: args.requests.map_or(u64::MAX, share),
             in_flight: VecDeque::with_capacity(args.depth),

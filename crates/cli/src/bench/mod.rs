@@ -40,8 +40,11 @@ pub fn run(mut args: BenchArgs) -> Result<()> {
         | Workload::Children
         | Workload::Set
         | Workload::Create
+        | Workload::Sequential
+        | Workload::CreateDelete
         | Workload::Mixed
-        | Workload::Multi => load::run(&args)?,
+        | Workload::Multi
+        | Workload::CheckSet => load::run(&args)?,
     };
     print(&args, &report)?;
     if report.operations == 0 {

@@ -1,10 +1,13 @@
 //! The requests of each closed-loop workload, written straight into the output buffer.
 
+use std::sync::Arc;
+
 use bytes::{BufMut, BytesMut};
 use quenda_client::{Wire, open_acl};
 use quenda_proto::jute::put_buffer;
+use quenda_proto::mode::CreateMode;
 use quenda_proto::multi::{put_request, put_terminator};
-use quenda_proto::records::{ReplyHeader, SetDataRequest};
+use quenda_proto::records::{CheckVersionRequest, ReplyHeader, SetDataRequest};
 use quenda_proto::{Encode, Op};
 
 use super::args::{BenchArgs, Workload};
@@ -23,12 +26,38 @@ pub enum Kind {
     Write,
 }
 
-/// Makes the requests of one connection.
-pub struct Requests {
-    workload: Workload,
+/// What the requests of all connections have in common; thousands of connections hold it once.
+pub struct Material {
+    /// Znodes, or for the children workload folders, that requests are spread over.
     paths: Vec<String>,
     data: Vec<u8>,
     acl: Vec<u8>,
+}
+
+impl Material {
+    pub fn new(args: &BenchArgs, root: &str) -> Material {
+        let paths = match args.workload {
+            Workload::Create | Workload::Sequential | Workload::CreateDelete => Vec::new(),
+            Workload::Children => (0..args.znodes)
+                .step_by(FOLDER)
+                .map(|index| folder(root, index))
+                .collect(),
+            _ => (0..args.znodes).map(|index| znode(root, index)).collect(),
+        };
+        let mut acl = BytesMut::new();
+        Some(open_acl()).encode(&mut acl);
+        Material {
+            paths,
+            data: vec![b'y'; args.size],
+            acl: acl.to_vec(),
+        }
+    }
+}
+
+/// Makes the requests of one connection.
+pub struct Requests {
+    workload: Workload,
+    material: Arc<Material>,
     read_below: u32,
     batch: usize,
     random: u64,
@@ -38,22 +67,15 @@ pub struct Requests {
 }
 
 impl Requests {
-    pub fn new(args: &BenchArgs, root: &str, connection: usize) -> Requests {
-        let paths = match args.workload {
-            Workload::Create => Vec::new(),
-            Workload::Children => (0..args.znodes)
-                .step_by(FOLDER)
-                .map(|index| folder(root, index))
-                .collect(),
-            _ => (0..args.znodes).map(|index| znode(root, index)).collect(),
-        };
-        let mut acl = BytesMut::new();
-        Some(open_acl()).encode(&mut acl);
+    pub fn new(
+        args: &BenchArgs,
+        root: &str,
+        material: Arc<Material>,
+        connection: usize,
+    ) -> Requests {
         Requests {
             workload: args.workload,
-            paths,
-            data: vec![b'y'; args.size],
-            acl: acl.to_vec(),
+            material,
             read_below: (args.read_ratio * f64::from(u32::MAX)) as u32,
             batch: args.batch,
             // Any odd start does; each connection walks its own way.
@@ -81,8 +103,11 @@ impl Requests {
             Workload::Get => self.read(Op::GetData),
             Workload::Exists => self.read(Op::Exists),
             Workload::Children => self.read(Op::GetChildren2),
-            Workload::Create => self.create(),
+            Workload::Create => self.create(CreateMode::Persistent),
+            Workload::Sequential => self.create(CreateMode::PersistentSequential),
+            Workload::CreateDelete => self.create_or_delete(),
             Workload::Multi => self.multi(),
+            Workload::CheckSet => self.check_and_set(),
             Workload::Mixed => self.mixed(),
             Workload::Set | Workload::Watch | Workload::Sessions | Workload::Survive => self.set(),
         }
@@ -93,13 +118,14 @@ impl Requests {
         debug_assert_eq!(header.err, 0);
         match (self.workload, kind) {
             (Workload::Get | Workload::Mixed, Kind::Read) => {
-                body.len() == 4 + self.data.len() + STAT_LEN
+                body.len() == 4 + self.material.data.len() + STAT_LEN
             }
             (Workload::Exists, _) | (Workload::Set | Workload::Mixed, Kind::Write) => {
                 body.len() == STAT_LEN
             }
             // A failed transaction begins with an error result.
-            (Workload::Multi, _) => body.first_chunk() == Some(&Op::SetData.code().to_be_bytes()),
+            (Workload::Multi, _) => begins_with(body, Op::SetData),
+            (Workload::CheckSet, _) => begins_with(body, Op::Check),
             _ => true,
         }
     }
@@ -113,12 +139,12 @@ impl Requests {
     }
 
     fn pick(&mut self) -> usize {
-        (self.next_random() % self.paths.len() as u64) as usize
+        (self.next_random() % self.material.paths.len() as u64) as usize
     }
 
     fn read(&mut self, op: Op) -> Op {
         let path = self.pick();
-        put_buffer(&mut self.scratch, self.paths[path].as_bytes());
+        put_buffer(&mut self.scratch, self.material.paths[path].as_bytes());
         self.scratch.put_u8(0);
         op
     }
@@ -133,8 +159,8 @@ impl Requests {
 
     fn set(&mut self) -> Op {
         let path = self.pick();
-        put_buffer(&mut self.scratch, self.paths[path].as_bytes());
-        put_buffer(&mut self.scratch, &self.data);
+        put_buffer(&mut self.scratch, self.material.paths[path].as_bytes());
+        put_buffer(&mut self.scratch, &self.material.data);
         self.scratch.put_i32(-1);
         Op::SetData
     }
@@ -142,19 +168,37 @@ impl Requests {
     fn multi(&mut self) -> Op {
         for _ in 0..self.batch {
             let path = self.pick();
-            let record = SetDataRequest {
-                path: Some(self.paths[path].as_str().into()),
-                data: Some(&self.data),
-                version: -1,
-            };
-            put_request(&mut self.scratch, Op::SetData, &record);
+            self.put_set_of_transaction(path);
         }
         put_terminator(&mut self.scratch);
         Op::Multi
     }
 
+    /// The folder of the znode is what is checked: nobody ever sets its data.
+    fn check_and_set(&mut self) -> Op {
+        let path = self.pick();
+        let folder = self.material.paths[path].rsplit_once('/');
+        let record = CheckVersionRequest {
+            path: folder.map(|(folder, _)| folder.into()),
+            version: 0,
+        };
+        put_request(&mut self.scratch, Op::Check, &record);
+        self.put_set_of_transaction(path);
+        put_terminator(&mut self.scratch);
+        Op::Multi
+    }
+
+    fn put_set_of_transaction(&mut self, path: usize) {
+        let record = SetDataRequest {
+            path: Some(self.material.paths[path].as_str().into()),
+            data: Some(&self.material.data),
+            version: -1,
+        };
+        put_request(&mut self.scratch, Op::SetData, &record);
+    }
+
     /// A folder, then its children; the server answers in order, so nothing has to be awaited.
-    fn create(&mut self) -> Op {
+    fn create(&mut self, mode: CreateMode) -> Op {
         let (folder, child) = (
             self.created / (CREATE_FOLDER + 1),
             self.created % (CREATE_FOLDER + 1),
@@ -162,23 +206,48 @@ impl Requests {
         self.created += 1;
         let folder = format!("{}-{folder:06}", self.prefix);
         if child == 0 {
-            put_buffer(&mut self.scratch, folder.as_bytes());
-            self.scratch.put_i32(-1);
+            self.put_create(&folder, false, CreateMode::Persistent);
         } else {
             let path = format!("{folder}/n{child:04}");
-            put_buffer(&mut self.scratch, path.as_bytes());
-            put_buffer(&mut self.scratch, &self.data);
+            self.put_create(&path, true, mode);
         }
-        self.scratch.put_slice(&self.acl);
-        self.scratch.put_i32(0);
         Op::Create
     }
+
+    fn create_or_delete(&mut self) -> Op {
+        let path = format!("{}-{:08}", self.prefix, self.created / 2);
+        self.created += 1;
+        if self.created % 2 == 1 {
+            self.put_create(&path, true, CreateMode::Persistent);
+            return Op::Create;
+        }
+        put_buffer(&mut self.scratch, path.as_bytes());
+        self.scratch.put_i32(-1);
+        Op::Delete
+    }
+
+    fn put_create(&mut self, path: &str, with_data: bool, mode: CreateMode) {
+        put_buffer(&mut self.scratch, path.as_bytes());
+        if with_data {
+            put_buffer(&mut self.scratch, &self.material.data);
+        } else {
+            self.scratch.put_i32(-1);
+        }
+        self.scratch.put_slice(&self.material.acl);
+        self.scratch.put_i32(mode as i32);
+    }
+}
+
+/// Whether the results of a transaction begin with that of such an operation.
+fn begins_with(results: &[u8], op: Op) -> bool {
+    results.first_chunk() == Some(&op.code().to_be_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use quenda_proto::records::{CreateRequest, GetDataRequest};
+    use quenda_proto::multi::WriteOp;
+    use quenda_proto::records::{CreateRequest, DeleteRequest, GetDataRequest};
     use quenda_proto::{Decode, Reader, multi};
 
     use super::*;
@@ -192,7 +261,8 @@ mod tests {
     fn requests(words: &[&str]) -> Requests {
         let line = Line::parse_from([&["bench"], words].concat());
         line.args.check().expect("a line that makes sense");
-        Requests::new(&line.args, "/r", 3)
+        let material = Arc::new(Material::new(&line.args, "/r"));
+        Requests::new(&line.args, "/r", material, 3)
     }
 
     #[test]
@@ -240,6 +310,55 @@ mod tests {
         let (mut good, mut bad) = (BytesMut::new(), BytesMut::new());
         multi::put_result_header(&mut good, Op::SetData);
         multi::put_error(&mut bad, quenda_proto::ErrorCode::Ok);
+        let header = ReplyHeader::default();
+        assert!(requests.is_right(Kind::Write, header, &good));
+        assert!(!requests.is_right(Kind::Write, header, &bad));
+    }
+
+    #[test]
+    fn sequential_creates_ask_for_the_number_below_an_ordinary_folder() {
+        let mut requests = requests(&["sequential"]);
+        let modes: Vec<i32> = (0..3).map(|_| created(&mut requests).flags).collect();
+        assert_eq!(modes, [0, 2, 2]);
+    }
+
+    fn created(requests: &mut Requests) -> CreateRequest<'_> {
+        assert_eq!(requests.encode(), Op::Create);
+        CreateRequest::decode(&mut Reader::new(&requests.scratch)).expect("decodes")
+    }
+
+    #[test]
+    fn what_is_created_is_deleted_next() {
+        let mut requests = requests(&["create-delete", "--size", "5"]);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..100 {
+            let path = created(&mut requests).path.expect("a path").into_owned();
+            assert_eq!(requests.encode(), Op::Delete);
+            let record = DeleteRequest::decode(&mut Reader::new(&requests.scratch));
+            let deleted = record.expect("decodes").path.expect("a path").into_owned();
+            assert_eq!(deleted, path);
+            assert!(seen.insert(path));
+        }
+    }
+
+    #[test]
+    fn a_check_is_of_what_nobody_sets() {
+        let mut requests = requests(&["check-set", "--znodes", "150"]);
+        assert_eq!(requests.encode(), Op::Multi);
+        let ops = multi::decode_writes(&mut Reader::new(&requests.scratch)).expect("decodes");
+        let [WriteOp::Check(check), WriteOp::SetData(set)] = &ops[..] else {
+            panic!("{ops:?}");
+        };
+        assert_eq!(check.version, 0);
+        let (folder, _) = set
+            .path
+            .as_deref()
+            .and_then(|path| path.rsplit_once('/'))
+            .expect("absolute");
+        assert_eq!(check.path.as_deref(), Some(folder));
+        let (mut good, mut bad) = (BytesMut::new(), BytesMut::new());
+        multi::put_result_header(&mut good, Op::Check);
+        multi::put_error(&mut bad, quenda_proto::ErrorCode::BadVersion);
         let header = ReplyHeader::default();
         assert!(requests.is_right(Kind::Write, header, &good));
         assert!(!requests.is_right(Kind::Write, header, &bad));
