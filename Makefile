@@ -161,12 +161,14 @@ fuzz: ## Fuzz each decoder for ten minutes
 	integration/fuzz/run 600
 
 .PHONY: compare
-compare: build ## Quenda and a genuine ZooKeeper side by side: ratios of speed, CPU and memory
-	integration/compare/run
+compare: build ## Quenda, a genuine ZooKeeper and etcd side by side, into docs/performance.md (45 minutes); QUICK=1 for a look
+	integration/install
+	integration/compare/run $(if $(QUICK),--quick,--write)
 
 .PHONY: compare-ensemble
 compare-ensemble: build ## The same with three members each
-	integration/compare/run --members 3
+	integration/install
+	integration/compare/run --members 3 $(if $(QUICK),--quick,--write)
 
 .PHONY: floor
 floor: build ## How far Quenda is from a bare echo server and a bare fdatasync loop

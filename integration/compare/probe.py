@@ -17,13 +17,18 @@ def status_bytes(pid, field):
     raise ValueError(f"/proc/{pid}/status has no {field}")
 
 
-def settled_bytes(pid, seconds=5.0):
+def resident_bytes(pids):
+    """Resident memory of some processes together."""
+    return sum(status_bytes(pid, "VmRSS") for pid in pids)
+
+
+def settled_bytes(*pids, seconds=5.0):
     """Resident memory once it has stopped to move, or after that many seconds."""
     deadline = time.monotonic() + seconds
-    last = status_bytes(pid, "VmRSS")
+    last = resident_bytes(pids)
     while time.monotonic() < deadline:
         time.sleep(0.5)
-        now = status_bytes(pid, "VmRSS")
+        now = resident_bytes(pids)
         if abs(now - last) < 1 << 20:
             return now
         last = now
@@ -47,11 +52,11 @@ def first_reply(port, path, deadline):
 
 
 class Sampler(threading.Thread):
-    """Samples a process's resident memory until it is stopped."""
+    """Samples the resident memory of some processes, together, until it is stopped."""
 
-    def __init__(self, pid, period=0.2):
+    def __init__(self, pids, period=0.2):
         super().__init__(daemon=True)
-        self.pid = pid
+        self.pids = pids
         self.period = period
         self.samples = []
         self._ended = threading.Event()
@@ -59,7 +64,7 @@ class Sampler(threading.Thread):
     def run(self):
         while not self._ended.wait(self.period):
             with contextlib.suppress(OSError, ValueError):
-                self.samples.append(status_bytes(self.pid, "VmRSS"))
+                self.samples.append(resident_bytes(self.pids))
 
     def stop(self):
         self._ended.set()

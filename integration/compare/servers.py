@@ -7,6 +7,7 @@ import resource
 import shutil
 import tempfile
 
+from integration.compare import etcd_server
 from integration.lib.ensemble import Ensemble
 from integration.lib.process import ServerError
 from integration.lib.quenda_server import QuendaServer
@@ -14,7 +15,9 @@ from integration.zookeeper.genuine import DEFAULT_VERSION, GenuineZooKeeper
 
 ZOOKEEPER = "zookeeper"
 QUENDA = "quenda"
-KINDS = (ZOOKEEPER, QUENDA)
+ETCD = "etcd"
+KINDS = (ZOOKEEPER, QUENDA, ETCD)
+TITLES = {ZOOKEEPER: "ZooKeeper", QUENDA: "Quenda", ETCD: "etcd"}
 HEAP = "2g"
 IN_MEMORY = {"tmpfs", "ramfs"}
 
@@ -55,12 +58,19 @@ class Together:
 
     def __init__(self, folder, kind, members):
         cfg = {"tickTime": "2000", "initLimit": "10", "syncLimit": "5"}
-        self.ensemble = Ensemble(folder, members, cfg=cfg, target="genuine" if kind == ZOOKEEPER else QUENDA, heap=HEAP)
+        if kind == ETCD:
+            self.ensemble = etcd_server.EtcdEnsemble(folder, members)
+        else:
+            target = "genuine" if kind == ZOOKEEPER else QUENDA
+            self.ensemble = Ensemble(folder, members, cfg=cfg, target=target, heap=HEAP)
         self.data_dir = folder
 
     def start(self):
         self.ensemble.start()
         return self
+
+    def alive(self):
+        return all(member.alive() for member in self.ensemble)
 
     def kill9(self):
         self.ensemble.close()
@@ -77,12 +87,18 @@ class Together:
         return self.ensemble.log_tails(size)
 
 
+def is_etcd(server):
+    return isinstance(getattr(server, "ensemble", server), (etcd_server.EtcdServer, etcd_server.EtcdEnsemble))
+
+
 @contextlib.contextmanager
 def running(kind, base, members=1):
     """A started server or ensemble; killed and its directory removed at the end, whatever happens."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=base))
     if members > 1:
         server = Together(folder, kind, members)
+    elif kind == ETCD:
+        server = etcd_server.EtcdServer(folder)
     else:
         server = GenuineZooKeeper(folder, heap=HEAP) if kind == ZOOKEEPER else QuendaServer(folder)
     try:
@@ -96,4 +112,6 @@ def describe(kind, members=1):
     count = "one member" if members == 1 else f"{members} members on one disk"
     if kind == ZOOKEEPER:
         return f"Apache ZooKeeper {DEFAULT_VERSION}, {count}, heap {HEAP}, the JVM's default collector, forceSync on"
+    if kind == ETCD:
+        return f"etcd {etcd_server.version()}, {count}, default settings but for a quota of {etcd_server.QUOTA >> 30} GiB"
     return f"Quenda, {count}, default settings"

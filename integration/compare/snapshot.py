@@ -9,7 +9,7 @@ import sys
 import time
 
 from integration.compare import works
-from integration.compare.servers import KINDS, cache_dir, describe, disk_for, raise_file_limit, running
+from integration.compare.servers import QUENDA, ZOOKEEPER, cache_dir, describe, disk_for, raise_file_limit, running
 from integration.lib.zkwire import OP, Conn, read, set_data
 
 MEMBERS = 3
@@ -99,7 +99,7 @@ def measure(kind, disk, znodes):
 def main():
     parser = argparse.ArgumentParser(prog="integration/compare/run-snapshot", description=__doc__)
     parser.add_argument("--znodes", type=int, default=1_000_000)
-    parser.add_argument("--servers", default=",".join(KINDS))
+    parser.add_argument("--servers", default=f"{ZOOKEEPER},{QUENDA}")
     parser.add_argument("--data", type=pathlib.Path, default=cache_dir() / "compare")
     options = parser.parse_args()
     raise_file_limit()

@@ -3,7 +3,8 @@
 import dataclasses
 import statistics
 
-from integration.compare.servers import QUENDA, ZOOKEEPER
+from integration.compare import cells
+from integration.compare.servers import ETCD, QUENDA, ZOOKEEPER
 
 MIB = 1 << 20
 
@@ -24,48 +25,70 @@ class Row:
     absolute: bool = False
 
 
-def load_rows(work, title, least, goal, cpu_goal=None):
+def load_rows(work, title, least=None, goal=None, cpu_goal=None, p99_goal=None):
     more = {"more_is_better": True}
     return [
         Row(work, "throughput", title, "a second", least=least, goal=goal, **more),
         Row(work, "per_cpu_second", f"{title}: for a CPU second", "", goal=cpu_goal, **more),
         Row(work, "cpu_us", f"{title}: CPU", "µs each"),
         Row(work, "p50", f"{title}: p50", "µs"),
-        Row(work, "p99", f"{title}: p99", "µs"),
+        Row(work, "p99", f"{title}: p99", "µs", goal=p99_goal),
         Row(work, "p99_9", f"{title}: p99.9", "µs"),
         Row(work, "resident", f"{title}: resident", "MiB", scale=1 / MIB),
     ]
 
 
+# The bounds of those loads that have some.
+BOUNDS = {
+    "get": {"least": 6, "goal": 6, "cpu_goal": 8},
+    "set": {"least": 3, "goal": 4},
+    "mix": {"least": 4, "goal": 5},
+    "sync": {"goal": 1, "p99_goal": 0.5},
+}
+
+
+def watch_rows(work, watchers, goal=None):
+    title = f"one change, {watchers}: last event"
+    return [
+        Row(work, "last_event_p50", f"{title}, p50", "ms", scale=1e-3, goal=goal),
+        Row(work, "last_event_p99", f"{title}, p99", "ms", scale=1e-3),
+        Row(work, "cpu_us", f"{title}: CPU", "µs an event"),
+        Row(work, "resident", f"{title}: resident", "MiB", scale=1 / MIB),
+    ]
+
+
 ROWS = [
-    *load_rows("get", "get 1 KB, pipelined", 6, 6, cpu_goal=8),
-    *load_rows("set", "set 1 KB, pipelined", 3, 4),
-    *load_rows("mix", "70/30 mix 1 KB, pipelined", 4, 5),
-    Row("sync", "throughput", "one synchronous client, set", "a second", more_is_better=True, goal=1),
-    Row("sync", "cpu_us", "one synchronous client: CPU", "µs each"),
-    Row("sync", "p50", "one synchronous client: p50", "µs"),
-    Row("sync", "p99", "one synchronous client: p99", "µs", goal=0.5),
-    Row("sync", "p99_9", "one synchronous client: p99.9", "µs"),
-    Row("watch", "last_event_p50", "fan-out: last event, p50", "ms", scale=1e-3, goal=0.2),
-    Row("watch", "last_event_p99", "fan-out: last event, p99", "ms", scale=1e-3),
-    Row("memory", "create_throughput", "create 100 B, pipelined", "a second", more_is_better=True),
+    *(row for group in cells.GROUPS.values() for cell in group
+      for row in load_rows(cell.name, cell.title, **BOUNDS.get(cell.name, {}))),
+    *watch_rows("watch1", "1 watcher"),
+    *watch_rows("watch", "1 000 watchers", goal=0.2),
+    *watch_rows("watch10000", "10 000 watchers"),
+    Row("sessions", "opened_a_second", "sessions opened", "a second", more_is_better=True),
+    Row("sessions", "closed_a_second", "sessions closed", "a second", more_is_better=True),
+    Row("sessions", "cpu_us", "a session opened and closed: CPU", "µs"),
+    Row("sessions", "open_p50", "a session opened: p50", "ms", scale=1e-3),
+    Row("sessions", "open_p99", "a session opened: p99", "ms", scale=1e-3),
+    Row("sessions", "bytes_a_session", "idle sessions: resident", "KiB each", scale=1 / 1024, goal=8, absolute=True),
+    Row("memory", "create_throughput", "create 100 B, 8 × 64", "a second", more_is_better=True),
     Row("memory", "resident", "many znodes: resident", "MiB", scale=1 / MIB, least=0.25, goal=0.25),
-    Row("memory", "resident_collected", "… after a full collection", "MiB", scale=1 / MIB),
+    Row("memory", "resident_collected", "many znodes: resident after a full collection", "MiB", scale=1 / MIB),
     Row("memory", "peak", "many znodes: peak", "MiB", scale=1 / MIB),
-    Row("memory", "bytes_a_node", "… beyond data and name", "bytes each", goal=250, absolute=True),
+    Row("memory", "bytes_a_node", "many znodes: beyond data and name", "bytes each", goal=250, absolute=True),
     Row("memory", "restart", "many znodes: restart to first reply", "s", least=0.25, goal=0.25),
-    Row("memory", "restart_after_kill", "… after kill -9", "s"),
-    Row("memory", "resident_after_restart", "… resident after it", "MiB", scale=1 / MIB),
-    Row("memory", "disk", "… on disk", "MiB", scale=1 / MIB),
-    Row("sessions", "bytes_a_session", "idle sessions", "KiB each", scale=1 / 1024, goal=8, absolute=True),
-    Row("sessions", "opened_a_second", "… opened", "a second", more_is_better=True),
+    Row("memory", "restart_after_kill", "many znodes: the same after kill -9", "s"),
+    Row("memory", "resident_after_restart", "many znodes: resident after a restart", "MiB", scale=1 / MIB),
+    Row("memory", "disk", "many znodes: on disk", "MiB", scale=1 / MIB),
 ]
 
 
+def values(results, kind, work, figure):
+    """That figure in every round."""
+    return [r["figures"][figure] for r in results if (r["server"], r["work"]) == (kind, work) and figure in r["figures"]]
+
+
 def median(results, kind, row):
-    values = [r["figures"][row.figure] for r in results if (r["server"], r["work"]) == (kind, row.work)
-              and row.figure in r["figures"]]
-    return statistics.median(values) * row.scale if values else None
+    found = values(results, kind, row.work, row.figure)
+    return statistics.median(found) * row.scale if found else None
 
 
 def reached(row, bound, quenda, ratio):
@@ -80,13 +103,13 @@ def evaluate(results):
     """One dictionary for each row that has a figure."""
     lines = []
     for row in ROWS:
-        theirs, ours = median(results, ZOOKEEPER, row), median(results, QUENDA, row)
-        if theirs is None and ours is None:
+        theirs, ours, other = (median(results, kind, row) for kind in (ZOOKEEPER, QUENDA, ETCD))
+        if theirs is None and ours is None and other is None:
             continue
         ratio = ours / theirs if theirs and ours is not None else None
         lines.append({
             "work": row.work, "figure": row.figure, "title": row.title, "unit": row.unit,
-            "zookeeper": theirs, "quenda": ours, "ratio": ratio,
+            "zookeeper": theirs, "etcd": other, "quenda": ours, "ratio": ratio,
             "least": row.least, "goal": row.goal, "absolute": row.absolute, "more_is_better": row.more_is_better,
             "least_reached": reached(row, row.least, ours, ratio),
             "goal_reached": reached(row, row.goal, ours, ratio),
@@ -115,13 +138,13 @@ def verdict(line):
 
 
 def render(lines):
-    header = ("", "ZooKeeper", "Quenda", "unit", "ratio", "targets")
-    body = [(x["title"], number(x["zookeeper"]), number(x["quenda"]), x["unit"],
+    header = ("", "ZooKeeper", "etcd", "Quenda", "unit", "ratio", "targets")
+    body = [(x["title"], number(x["zookeeper"]), number(x["etcd"]), number(x["quenda"]), x["unit"],
              number(x["ratio"]) + (" ×" if x["ratio"] is not None else ""), verdict(x)) for x in lines]
     widths = [max(len(row[column]) for row in [header, *body]) for column in range(len(header))]
     text = []
     for row in [header, *body]:
-        cells = [row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2]), row[3].ljust(widths[3]),
-                 row[4].rjust(widths[4]), row[5]]
-        text.append("  ".join(cells).rstrip())
+        padded = [row[0].ljust(widths[0]), *(row[column].rjust(widths[column]) for column in (1, 2, 3)),
+                  row[4].ljust(widths[4]), row[5].rjust(widths[5]), row[6]]
+        text.append("  ".join(padded).rstrip())
     return "\n".join(text)
