@@ -155,15 +155,16 @@ impl Applier {
         if commands.is_empty() {
             return Ok(true);
         }
-        let batch = Batch::open(commands)?;
+        let mut batch = Batch::open(commands)?;
         let stamp = Stamp {
             term,
             time_ms: batch.time_ms,
         };
         let mut succeeded = true;
-        for command in batch {
-            let code = self.apply_command(tree, stamp, &command?, connections, effects);
-            succeeded &= code == ErrorCode::Ok;
+        while let Some(code) = batch
+            .next_with(|command| self.apply_command(tree, stamp, command, connections, effects))
+        {
+            succeeded &= code? == ErrorCode::Ok;
         }
         Ok(succeeded)
     }

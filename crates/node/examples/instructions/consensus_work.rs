@@ -54,7 +54,7 @@ impl Ensemble {
             }
             while let Some(message) = self.wire.pop_front() {
                 let receiver = &mut self.members[message.to as usize - 1];
-                receiver.step(&message.payload).expect("a message");
+                receiver.step(&message.payload()).expect("a message");
             }
         }
     }

@@ -20,6 +20,8 @@ pub(super) struct Delivery<'a> {
     /// Whether this member leads.
     pub(super) leads: bool,
     pub(super) woken: &'a mut Vec<Arc<Handle>>,
+    /// The connection that was answered last: the next command is often of the same.
+    pub(super) answered: Option<Arc<Handle>>,
     /// Sessions that timed out, to be named in the log.
     pub(super) expired: &'a mut Vec<i64>,
 }
@@ -99,16 +101,24 @@ impl Connections for Delivery<'_> {
             return;
         }
         // The client may have left meanwhile: its write counts all the same.
-        if let Some(handle) = self.shared.registry.get(connection) {
-            let world = self.shared.world_at(tree, self.moment);
-            let mut connection = handle.connection.lock();
-            connection.complete(applied, body, &world);
-            self.shared.output.note(&handle, &mut connection);
-            drop(connection);
-            self.mark(handle);
-        } else {
+        let last = self
+            .answered
+            .take()
+            .filter(|handle| handle.id == connection);
+        let found = last.or_else(|| self.shared.registry.get(connection));
+        let Some(handle) = found else {
             self.shared.throttle.stale_replies.add(1);
+            return;
+        };
+        let world = self.shared.world_at(tree, self.moment);
+        let mut connection = handle.connection.lock();
+        connection.complete(applied, body, &world);
+        self.shared.output.note(&handle, &mut connection);
+        drop(connection);
+        if handle.mark() {
+            self.woken.push(Arc::clone(&handle));
         }
+        self.answered = Some(handle);
     }
 
     fn over_quota(&mut self, path: &str) {

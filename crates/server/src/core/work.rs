@@ -93,6 +93,7 @@ impl Core {
             moment: shared.moment(),
             leads: self.member.is_serving_leader(),
             woken: &mut self.woken,
+            answered: None,
             expired: &mut self.expired,
         };
         let mut changed = false;

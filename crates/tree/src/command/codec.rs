@@ -262,6 +262,42 @@ pub struct Batch<'a> {
     /// Wall time of the leader, milliseconds since 1970.
     pub time_ms: i64,
     rest: &'a [u8],
+    known: Known<'a>,
+}
+
+/// The identities of the last request, as they are encoded and, if they were given back, decoded: a pipeline of one
+/// client has the same in every request.
+#[derive(Debug, Clone, Default)]
+struct Known<'a> {
+    bytes: &'a [u8],
+    identities: Vec<Identity>,
+}
+
+impl<'a> Known<'a> {
+    /// Reads so many identities.
+    fn read(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        count: usize,
+    ) -> Result<Vec<Identity>, CommandError> {
+        let start = cursor.0;
+        for _ in 0..2 * count {
+            cursor.counted()?;
+        }
+        let bytes = &start[..start.len() - cursor.0.len()];
+        let identities = std::mem::take(&mut self.identities);
+        if bytes == self.bytes && identities.len() == count {
+            return Ok(identities);
+        }
+        self.bytes = bytes;
+        let mut cursor = Cursor(bytes);
+        let mut identities = Vec::with_capacity(count.min(64));
+        for _ in 0..count {
+            let scheme = cursor.text()?;
+            identities.push(Identity::new(scheme, cursor.text()?));
+        }
+        Ok(identities)
+    }
 }
 
 impl<'a> Batch<'a> {
@@ -278,7 +314,24 @@ impl<'a> Batch<'a> {
         Ok(Batch {
             time_ms,
             rest: bytes,
+            known: Known::default(),
         })
+    }
+
+    /// Lets the next command be used, as [`Iterator::next`] gives it, and keeps what the one behind it may need.
+    pub fn next_with<T>(
+        &mut self,
+        take: impl FnOnce(&Command<'a>) -> T,
+    ) -> Option<Result<T, CommandError>> {
+        let command = match self.next()? {
+            Ok(command) => command,
+            Err(error) => return Some(Err(error)),
+        };
+        let outcome = take(&command);
+        if let Command::Request(request) = command {
+            self.known.identities = request.identities;
+        }
+        Some(Ok(outcome))
     }
 
     /// How many commands are left, told by their lengths alone; those behind damage are not counted.
@@ -301,6 +354,7 @@ pub fn decode_first<'a>(commands: &mut &'a [u8]) -> Option<Result<Command<'a>, C
     let mut batch = Batch {
         time_ms: 0,
         rest: commands,
+        known: Known::default(),
     };
     let command = batch.next();
     *commands = batch.rest;
@@ -324,16 +378,16 @@ impl<'a> Iterator for Batch<'a> {
             return Some(Err(CommandError::Truncated));
         };
         self.rest = rest;
-        Some(decode(command))
+        Some(decode(command, &mut self.known))
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<Command<'_>, CommandError> {
+fn decode<'a>(bytes: &'a [u8], known: &mut Known<'a>) -> Result<Command<'a>, CommandError> {
     let mut cursor = Cursor(bytes);
     match cursor.u8()? {
         tag @ (TAG_REQUEST | TAG_LOCAL_REQUEST) => {
             let local = tag == TAG_LOCAL_REQUEST;
-            decode_request(cursor, local).map(Command::Request)
+            decode_request(cursor, local, known).map(Command::Request)
         }
         TAG_OPEN => Ok(Command::OpenSession {
             origin: cursor.origin()?,
@@ -361,7 +415,7 @@ fn decode(bytes: &[u8]) -> Result<Command<'_>, CommandError> {
         }),
         tag @ (TAG_RECONFIG | TAG_LOCAL_RECONFIG) => {
             let facts = ReconfigFacts::from_bits(cursor.u8()?);
-            let request = decode_request(cursor, tag == TAG_LOCAL_RECONFIG)?;
+            let request = decode_request(cursor, tag == TAG_LOCAL_RECONFIG, known)?;
             Ok(Command::Reconfig { request, facts })
         }
         TAG_RECOVER => Ok(Command::Recover {
@@ -387,17 +441,17 @@ fn decode(bytes: &[u8]) -> Result<Command<'_>, CommandError> {
     }
 }
 
-fn decode_request(mut cursor: Cursor<'_>, local: bool) -> Result<Request<'_>, CommandError> {
+fn decode_request<'a>(
+    mut cursor: Cursor<'a>,
+    local: bool,
+    known: &mut Known<'a>,
+) -> Result<Request<'a>, CommandError> {
     let origin = cursor.origin()?;
     let session = cursor.u64()? as i64;
     let generation = cursor.u64()?;
     let switches = cursor.u8()?;
     let count = usize::from(u16::from_be_bytes(cursor.array()?));
-    let mut identities = Vec::with_capacity(count.min(64));
-    for _ in 0..count {
-        let scheme = cursor.text()?;
-        identities.push(Identity::new(scheme, cursor.text()?));
-    }
+    let identities = known.read(&mut cursor, count)?;
     Ok(Request {
         origin,
         session,
@@ -441,8 +495,13 @@ impl<'a> Cursor<'a> {
     }
 
     fn text(&mut self) -> Result<&'a str, CommandError> {
+        std::str::from_utf8(self.counted()?).map_err(|_| CommandError::Unknown)
+    }
+
+    /// Bytes behind their number.
+    fn counted(&mut self) -> Result<&'a [u8], CommandError> {
         let length = self.u32()? as usize;
-        std::str::from_utf8(self.take(length)?).map_err(|_| CommandError::Unknown)
+        self.take(length)
     }
 
     /// What is left, as text.
@@ -495,6 +554,50 @@ mod tests {
         Request {
             local: true,
             ..request()
+        }
+    }
+
+    #[test]
+    fn whose_identities_are_decoded_does_not_depend_on_the_request_in_front() {
+        let of = |ids: &[&str]| {
+            let identities = ids.iter().map(|id| Identity::new("ip", id));
+            Command::Request(Request {
+                identities: identities.collect(),
+                ..request()
+            })
+        };
+        let commands = [
+            of(&["a"]),
+            of(&["a"]),
+            of(&["b"]),
+            of(&[]),
+            of(&["b", "a"]),
+            of(&["b"]),
+            Command::DropPieces {
+                origin: ORIGIN,
+                restore: 4,
+            },
+            of(&["b"]),
+            of(&["b"]),
+        ];
+        let mut bytes = BytesMut::new();
+        start_batch(1, &mut bytes);
+        for command in &commands {
+            command.encode(&mut bytes);
+        }
+        for plain in 0..commands.len() {
+            let mut batch = Batch::open(&bytes).expect("a batch");
+            for (number, command) in commands.iter().enumerate() {
+                // Taken away, it is not there for the next.
+                let same = match number == plain {
+                    true => batch.next().map(|next| next.as_ref() == Ok(command)),
+                    false => batch
+                        .next_with(|next| next == command)
+                        .map(|same| same == Ok(true)),
+                };
+                assert_eq!(same, Some(true), "{number} with {plain}");
+            }
+            assert_eq!(batch.next_with(|_| ()), None);
         }
     }
 
