@@ -12,6 +12,7 @@ mod recover;
 mod serve;
 mod shell;
 mod status;
+mod system_allocator;
 
 use std::process::ExitCode;
 
@@ -80,6 +81,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    system_allocator::give_back_large_blocks();
     match Cli::parse_from(shell::translated(std::env::args_os())).command {
         Command::Serve(args) => serve::run(args),
         Command::CheckConfig(args) => check_config::run(args),
