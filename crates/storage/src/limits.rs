@@ -23,6 +23,9 @@ pub const SMALL_MEMTABLE_BYTES: u64 = 2 << 20;
 /// The write-ahead log; beyond it the oldest memtables are flushed. Smaller on a small disk.
 pub const WAL_BYTES: u64 = 96 << 20;
 
+/// Files of the write-ahead log that are kept to be overwritten when they are of no use any more.
+pub const REUSED_LOG_FILES: usize = 2;
+
 /// Memtables and write-ahead log are scaled down to this part of the disk.
 pub const DISK_FRACTION_OF_BUFFERS: u64 = 32;
 

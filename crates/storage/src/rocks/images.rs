@@ -13,7 +13,7 @@ use rocksdb::checkpoint::Checkpoint as Links;
 use rocksdb::{DB, FlushOptions, WriteBatch, WriteOptions};
 use tracing::warn;
 
-use super::files::{remove, step};
+use super::files::{self, remove, step};
 use super::options::{self, Buffers, LOG, RAFT_META};
 use super::read;
 use crate::error::StoreError;
@@ -135,12 +135,17 @@ pub(super) enum Linked {
     New(CheckpointRow),
 }
 
-/// Links the files of an open database. RocksDB flushes what is in memory, and copies the rest of the
-/// write-ahead log.
+/// Links the files of an open database. RocksDB flushes what is in memory. It also copies the write-ahead log,
+/// which has nothing of the checkpoint any more: that goes.
 pub(super) fn link(db: &DB, folder: &Path) -> Result<CheckpointRow, StoreError> {
     db.flush_wal(true).map_err(rocks)?;
     let links = Links::new(db).map_err(rocks)?;
     links.create_checkpoint(folder).map_err(rocks)?;
+    for name in files::names(folder).map_err(image_io)? {
+        if name.ends_with(".log") {
+            remove(&folder.join(name)).map_err(image_io)?;
+        }
+    }
     checkpoint_row(db)
 }
 

@@ -17,7 +17,7 @@ use super::images::{checkpoint_row, image_io, rocks};
 use super::open::{check_identity, open_prepared};
 use super::options::{self, LOG, RAFT_META};
 use super::place::Place;
-use super::read;
+use super::{read, seal};
 use crate::error::{OpenError, StoreError};
 use crate::format::{self, Progress};
 use crate::image::{Manifest, refused};
@@ -99,7 +99,7 @@ fn make_own(
         format::encode_position(position),
     );
     rows.put_cf(family, format::PROGRESS_KEY, progress.encode());
-    db.write_opt(rows, &options::synced()).map_err(rocks)
+    seal::write(db, rows, &options::synced()).map_err(rocks)
 }
 
 /// Raft's state behind an image: its entry is committed, and this append is one more.

@@ -4,12 +4,14 @@ mod files;
 mod images;
 mod incoming;
 mod install;
+mod log_end;
 mod offline;
 mod open;
 mod options;
 mod owner;
 mod place;
 mod read;
+mod seal;
 mod view;
 mod wal;
 
@@ -203,8 +205,7 @@ impl Store for RocksStore {
             true => options::synced(),
             false => WriteOptions::default(),
         };
-        db.write_opt(write, &options)
-            .map_err(|error| self.write_failed(&error))?;
+        seal::write(&db, write, &options).map_err(|error| self.write_failed(&error))?;
         log.last = last;
         log.progress = progress;
         Ok(())
@@ -216,7 +217,8 @@ impl Store for RocksStore {
         let marks = self.shared.log.lock().marks(state.written);
         marks.check_checkpoint(checkpoint.applied.0)?;
         let write = checkpoint_batch(&db, checkpoint, checkpoint.complete)?;
-        db.write(write).map_err(|error| self.write_failed(&error))?;
+        seal::write(&db, write, &WriteOptions::default())
+            .map_err(|error| self.write_failed(&error))?;
         state.written = checkpoint.applied.0;
         self.shared.incoming.discard_through(state.written);
         Ok(())
@@ -247,8 +249,7 @@ impl Store for RocksStore {
         );
         write.delete_range_cf(family, first, end);
         // Synced, and with it the checkpoint above: files are dropped next, for good.
-        db.write_opt(write, &options::synced())
-            .map_err(|error| self.write_failed(&error))?;
+        seal::write(&db, write, &options::synced()).map_err(|error| self.write_failed(&error))?;
         self.shared.log.lock().compacted = through;
         db.delete_file_in_range_cf(family, first, format::entry_key(through))
             .map_err(|error| self.write_failed(&error))
@@ -512,3 +513,5 @@ fn read_term(db: &DB, index: u64, options: &OpenOptions) -> Result<u64, StoreErr
 
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod overwritten_log_tests;

@@ -9,7 +9,7 @@ use rocksdb::DB;
 use super::open::{OpenOptions, check_identity, open_read_only};
 use super::options::{self, LOG, RAFT_META};
 use super::place::Place;
-use super::{RocksStore, checkpoint_batch, owner, read};
+use super::{RocksStore, checkpoint_batch, owner, read, seal};
 use crate::checkpoint::Checkpoint;
 use crate::content::Marks;
 use crate::error::{OpenError, StoreError};
@@ -127,8 +127,7 @@ impl RocksStore {
         let position = format::encode_position(checkpoint.applied);
         write.put_cf(raft_meta, format::COMPACTED_KEY, position);
         write.put_cf(raft_meta, format::PROGRESS_KEY, progress.encode());
-        db.write_opt(write, &options::synced())
-            .map_err(|error| self.write_failed(&error))?;
+        seal::write(&db, write, &options::synced()).map_err(|error| self.write_failed(&error))?;
         (log.compacted, log.last, log.progress) = (index, index, progress);
         state.written = index;
         // What another member had begun to send belongs to another state.

@@ -5,12 +5,14 @@ use std::io;
 use std::path::PathBuf;
 
 use quenda_consensus::Recovered;
-use rocksdb::{DB, DBRecoveryMode, ErrorKind, WriteBatch};
-use tracing::warn;
+use rocksdb::properties::MIN_LOG_NUMBER_TO_KEEP;
+use rocksdb::{DB, ErrorKind, WriteBatch};
+use tracing::info;
 
+use super::log_end::LogEnd;
 use super::options::{self, Buffers, LOG, RAFT_META};
 use super::place::Place;
-use super::{files, owner, read, wal};
+use super::{files, owner, read, seal};
 use crate::error::OpenError;
 use crate::format::{self, CheckpointRow, Progress};
 use crate::space::Space;
@@ -67,11 +69,13 @@ pub(super) fn open(options: &OpenOptions, missing: Missing) -> Result<DB, OpenEr
     fs::create_dir_all(place.database()).map_err(|error| options.io(error))?;
     if exists && missing == Missing::Create {
         refuse_if_in_use(place)?;
-        if !is_half_created(place)? {
-            look_without_touching(place)?;
-        }
     }
-    let db = open_whole_or_cut(place)?;
+    let newest = if exists && !(missing == Missing::Create && is_half_created(place)?) {
+        settle_log(place, &look_without_touching(place)?)?
+    } else {
+        0
+    };
+    let db = attempt(place).map_err(|error| explain(options, &error))?;
     if read::meta(&db, format::FORMAT_KEY, options)?.is_none() {
         if missing == Missing::Damage || holds_anything(&db) {
             return Err(options.damaged("the row that names its format is missing"));
@@ -79,6 +83,12 @@ pub(super) fn open(options: &OpenOptions, missing: Missing) -> Result<DB, OpenEr
         create(&db, options)?;
     }
     check_identity(&db, options)?;
+    let found = read::progress(&db, options)?.appends;
+    if found < newest {
+        return Err(options.damaged(format!(
+            "append {newest} is in the write-ahead log, but the database has taken in only {found}"
+        )));
+    }
     if missing == Missing::Create {
         place.sweep().map_err(|error| options.io(error))?;
     }
@@ -128,7 +138,7 @@ fn is_half_created(place: Place<'_>) -> Result<bool, OpenError> {
     if !place.is_first() || holds_tables(place)? || holds_log(place)? {
         return Ok(false);
     }
-    let (database, _) = setup(place, DBRecoveryMode::PointInTime);
+    let (database, _) = setup(place);
     // A manifest that cannot be read is damage, which opening explains.
     let Ok(found) = DB::list_cf(&database, place.database()) else {
         return Ok(false);
@@ -168,17 +178,30 @@ fn refuse_if_in_use(place: Place<'_>) -> Result<(), OpenError> {
     }
 }
 
+/// What is to be known before a database is opened for writing.
+struct Look {
+    /// The newest append that can be read.
+    appends: u64,
+    /// The number of the first log file that is of use.
+    first_log: u64,
+}
+
 /// Looks for the row that names the format before the database is opened for writing. With a damaged
 /// manifest RocksDB takes an older state for the newest and deletes the files that are not part of it, which
 /// would make the damage final.
-fn look_without_touching(place: Place<'_>) -> Result<(), OpenError> {
+fn look_without_touching(place: Place<'_>) -> Result<Look, OpenError> {
     let (db, options) = (open_read_only(place)?, place.options);
-    match read::meta(&db, format::FORMAT_KEY, options)? {
-        Some(_) => Ok(()),
+    let first_log = db
+        .property_int_value(MIN_LOG_NUMBER_TO_KEEP)
+        .map_err(|error| options.damaged(error))?
+        .unwrap_or(0);
+    let appends = match read::meta(&db, format::FORMAT_KEY, options)? {
+        Some(_) => read::progress(&db, options)?.appends,
         // A first start that was killed before it wrote anything.
-        None if !holds_anything(&db) && !holds_tables(place)? => Ok(()),
-        None => Err(options.damaged("the row that names its format is missing")),
-    }
+        None if !holds_anything(&db) && !holds_tables(place)? => 0,
+        None => return Err(options.damaged("the row that names its format is missing")),
+    };
+    Ok(Look { appends, first_log })
 }
 
 /// Whether there are files with rows, whatever the manifest says of them.
@@ -186,63 +209,53 @@ fn holds_tables(place: Place<'_>) -> Result<bool, OpenError> {
     Ok(names(place)?.iter().any(|name| name.ends_with(".sst")))
 }
 
-/// A log that ends cleanly opens at once. Otherwise its end is torn, which a power cut does to the last,
-/// unacknowledged write, and is cut there; but if a later append can still be read, the damage lies in
-/// what had been acknowledged.
-fn open_whole_or_cut(place: Place<'_>) -> Result<DB, OpenError> {
+/// Cuts the log where it ends, and tells the newest append in it. A crash tears at most the last,
+/// unacknowledged append, and what was not synced since the one before; but if a later one can still be read, the
+/// damage lies in what had been acknowledged.
+fn settle_log(place: Place<'_>, look: &Look) -> Result<u64, OpenError> {
     let options = place.options;
-    let error = match attempt(place, DBRecoveryMode::AbsoluteConsistency) {
-        Ok(db) => return Ok(db),
-        Err(error) => error,
+    let end = LogEnd::find(&place.wal(), look.first_log).map_err(|error| options.io(error))?;
+    let readable = match end.newest {
+        0 => look.appends,
+        newest => newest,
     };
-    if error.kind() != ErrorKind::Corruption {
-        return Err(explain(options, &error));
-    }
-    let readable = appends_readable(place)?;
-    let beyond = wal::newest_append(&place.wal()).map_err(|error| options.io(error))?;
+    let beyond = end.beyond;
     if beyond > readable + 1 {
         return Err(options.damaged(format!(
-            "the write-ahead log is unreadable behind append {readable}, but append {beyond} is there \
-             ({error})"
+            "the write-ahead log is unreadable behind append {readable}, but append {beyond} is there"
         )));
     }
-    warn!(
-        directory = %options.directory.display(), append = readable, %error,
-        "the write-ahead log ends in a torn record; it is cut there"
-    );
-    attempt(place, DBRecoveryMode::PointInTime).map_err(|error| explain(options, &error))
+    if !end.is_exact() {
+        info!(
+            directory = %options.directory.display(), append = readable,
+            "the write-ahead log is cut behind its last whole write"
+        );
+        end.cut().map_err(|error| options.io(error))?;
+    }
+    Ok(end.newest)
 }
 
-fn attempt(place: Place<'_>, mode: DBRecoveryMode) -> Result<DB, rocksdb::Error> {
-    let (database, families) = setup(place, mode);
+fn attempt(place: Place<'_>) -> Result<DB, rocksdb::Error> {
+    let (database, families) = setup(place);
     DB::open_cf_descriptors(&database, place.database(), families)
-}
-
-/// The newest append in front of the damage. Changes nothing.
-fn appends_readable(place: Place<'_>) -> Result<u64, OpenError> {
-    Ok(read::progress(&open_read_only(place)?, place.options)?.appends)
 }
 
 /// Opens the database without changing anything, also beside the process that has it open.
 pub(super) fn open_read_only(place: Place<'_>) -> Result<DB, OpenError> {
-    let (database, families) = setup(place, DBRecoveryMode::PointInTime);
+    let (database, families) = setup(place);
     DB::open_cf_descriptors_read_only(&database, place.database(), families, false)
         .map_err(|error| explain(place.options, &error))
 }
 
 /// Opens a database that was prepared for an installation. It is as it was left: nothing of it is cut.
 pub(super) fn open_prepared(place: Place<'_>) -> Result<DB, OpenError> {
-    attempt(place, DBRecoveryMode::AbsoluteConsistency)
-        .map_err(|error| explain(place.options, &error))
+    attempt(place).map_err(|error| explain(place.options, &error))
 }
 
-fn setup(
-    place: Place<'_>,
-    mode: DBRecoveryMode,
-) -> (rocksdb::Options, Vec<rocksdb::ColumnFamilyDescriptor>) {
+fn setup(place: Place<'_>) -> (rocksdb::Options, Vec<rocksdb::ColumnFamilyDescriptor>) {
     let buffers = buffers(place.options);
     (
-        options::database(place.log_directory().as_deref(), buffers, mode),
+        options::database(place.log_directory().as_deref(), buffers),
         options::column_families(buffers),
     )
 }
@@ -305,8 +318,7 @@ fn create(db: &DB, options: &OpenOptions) -> Result<(), OpenError> {
         format::encode_position(start.compacted),
     );
     batch.put_cf(family, format::CHECKPOINT_KEY, checkpoint.encode());
-    db.write_opt(batch, &options::synced())
-        .map_err(|error| options.io(error))
+    seal::write(db, batch, &options::synced()).map_err(|error| options.io(error))
 }
 
 pub(super) fn check_identity(db: &DB, options: &OpenOptions) -> Result<(), OpenError> {

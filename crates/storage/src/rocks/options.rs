@@ -49,15 +49,15 @@ impl Buffers {
     }
 }
 
-pub(super) fn database(
-    log_directory: Option<&Path>,
-    buffers: Buffers,
-    mode: DBRecoveryMode,
-) -> Options {
+pub(super) fn database(log_directory: Option<&Path>, buffers: Buffers) -> Options {
     let mut options = Options::default();
     options.create_if_missing(true);
     options.create_missing_column_families(true);
-    options.set_wal_recovery_mode(mode);
+    // Before a log is opened, what does not count is cut off it: see the module `log_end`. Stricter modes exclude
+    // the next one.
+    options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
+    // A sync of blocks that are there already needs nothing of the file system's journal.
+    options.set_recycle_log_file_num(limits::REUSED_LOG_FILES);
     // A log file that vanishes or shrinks after it was synced is damage, not an empty log.
     options.set_track_and_verify_wals_in_manifest(true);
     if let Some(directory) = log_directory {
@@ -83,7 +83,9 @@ pub(super) fn database(
 /// For the short life of an image that is being made: what its manifest knows of write-ahead logs is
 /// forgotten, because they are not part of it.
 pub(super) fn image(buffers: Buffers) -> Options {
-    let mut options = database(None, buffers, DBRecoveryMode::PointInTime);
+    let mut options = database(None, buffers);
+    // It is written without a log.
+    options.set_recycle_log_file_num(0);
     options.create_if_missing(false);
     options.create_missing_column_families(false);
     options.set_track_and_verify_wals_in_manifest(false);
