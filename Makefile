@@ -186,6 +186,7 @@ pause: build ## Latency while checkpoints, snapshots and images are made
 .PHONY: growth
 growth: build ## What an operation costs against the number of znodes, children, watches, sessions, members
 	integration/compare/run-growth --write
+
 .PHONY: memory
 memory: build ## What the memory of a member goes to: a znode, a watch, a session, a connection; what is given back
 	integration/compare/run-memory
