@@ -84,7 +84,7 @@ def watch(watchers, kind, server, scale):
     if kind == ETCD and watchers > 1000:
         connections = ["--connections", watchers // ETCD_WATCHES_A_CONNECTION, "--watches", watchers]
     # A round of many is long.
-    duration = scale.seconds * (2 if watchers > 1000 else 1)
+    duration = 6.0 if watchers > 1000 else scale.seconds
     report = bench(server, "watch", *connections, "--duration", duration, "--warmup", scale.warmup)
     last = report["latency"]["last event"]
     return {

@@ -35,7 +35,7 @@ pub enum Workload {
     CheckSet,
     /// one change, --connections watchers: time to the first, middle and last event
     Watch,
-    /// open --connections sessions and keep them idle for --duration
+    /// open --connections sessions, keep them idle for --duration, and close them; processor time is that of opening and closing
     Sessions,
     /// as sessions, but each goes on at another of --hosts when its connection breaks; counts what became of them
     Survive,

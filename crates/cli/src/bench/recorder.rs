@@ -81,6 +81,17 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// This moment's, but for the processor time between two earlier ones and with the memory of the later of them.
+    pub fn without(&self, from: &Usage, to: &Usage) -> Usage {
+        let server = self.server.zip(from.server).zip(to.server);
+        Usage {
+            client_cpu: self.client_cpu - (to.client_cpu - from.client_cpu),
+            server: server.map(|((end, from), to)| (end.0 - (to.0 - from.0), to.1)),
+        }
+    }
+}
+
 pub fn report(
     args: &BenchArgs,
     recorder: &Recorder,
@@ -114,6 +125,27 @@ pub fn report(
         each_second,
         client_cpu_seconds: after.client_cpu - before.client_cpu,
         server,
+        closed_per_second: None,
         survival: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_between_is_left_out() {
+        let usage = |client_cpu, cpu, resident| Usage {
+            client_cpu,
+            server: Some((cpu, resident)),
+        };
+        let (open, idle, end) = (
+            usage(2.0, 8.0, 10),
+            usage(5.0, 9.0, 20),
+            usage(6.0, 12.0, 5),
+        );
+        let found = end.without(&open, &idle);
+        assert_eq!((found.client_cpu, found.server), (3.0, Some((11.0, 20))));
     }
 }

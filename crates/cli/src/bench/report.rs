@@ -65,6 +65,9 @@ pub struct Report {
     pub each_second: Vec<u64>,
     pub client_cpu_seconds: f64,
     pub server: Option<ServerUse>,
+    /// Of the sessions workload: sessions closed a second, all of them asked for at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed_per_second: Option<f64>,
     /// Of the survive workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub survival: Option<Survival>,
@@ -118,6 +121,9 @@ impl Report {
                 server.cpu_us_per_operation,
                 server.resident_bytes_at_end as f64 / 1_048_576.0
             )?;
+        }
+        if let Some(closed) = self.closed_per_second {
+            writeln!(text, "closed: {closed:.0} a second")?;
         }
         if let Some(survival) = &self.survival {
             write_survival(text, survival, &self.each_second)?;

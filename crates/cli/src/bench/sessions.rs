@@ -25,7 +25,9 @@ async fn sessions(args: &BenchArgs) -> Result<Report> {
     let start = Instant::now();
     let wires = open(args, &mut recorder).await?;
     let seconds = start.elapsed().as_secs_f64();
-    eprintln!("holding {} sessions", wires.len());
+    let opened = Usage::now(args)?;
+    let count = wires.len();
+    eprintln!("holding {count} sessions");
     let (end_sender, end) = watch::channel(());
     let mut idle = JoinSet::new();
     for wire in wires {
@@ -33,14 +35,19 @@ async fn sessions(args: &BenchArgs) -> Result<Report> {
     }
     drop(end);
     hold(args).await;
-    let after = Usage::now(args)?;
+    let held = Usage::now(args)?;
+    let closing = Instant::now();
     drop(end_sender);
     while let Some(result) = idle.join_next().await {
         if let Err(error) = result? {
             recorder.error(error.to_string());
         }
     }
+    let closed_per_second = count as f64 / closing.elapsed().as_secs_f64();
+    // What a session costs is told of opening and closing it; being idle depends on for how long.
+    let after = Usage::now(args)?.without(&opened, &held);
     let mut report = report(args, &recorder, seconds, Vec::new(), &before, &after);
+    report.closed_per_second = Some(closed_per_second);
     // The histogram of writes holds the handshakes.
     report.latency = Latency::of(&recorder.write)
         .map(|latency| ("open", latency))
